@@ -1,0 +1,36 @@
+"""Data of the paper, each with its true equation: ``peql.datasets.load("f1")``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .._suggest import unknown_name
+from ._dataset import Dataset as Dataset
+from .analytic import BENCHMARKS, make_analytic
+from .field import expand_cross_terms as expand_cross_terms
+from .field import from_field as from_field
+from .pde import PROBLEMS, make_pde
+
+_MAKERS: dict[str, Callable[..., Dataset]] = {
+    **{name: partial(make_analytic, name) for name in BENCHMARKS},
+    **{name: partial(make_pde, name) for name in PROBLEMS},
+}
+
+
+def names() -> list[str]:
+    """The names that ``load`` knows."""
+    return list(_MAKERS)
+
+
+def load(name: str, *, random_state: int | None = 0, **options: Any) -> Dataset:
+    """Make the dataset ``name``; the same ``random_state`` gives the same rows.
+
+    >>> data = load("f1", n_t=8, n_train=16)
+    >>> data.equation, data.X_train.shape
+    (a(t)*x**2 + b(t)*x, (128, 2))
+    """
+    if name not in _MAKERS:
+        raise unknown_name("dataset", name, _MAKERS)
+    return _MAKERS[name](random_state=random_state, **options)

@@ -1,0 +1,37 @@
+"""What every dataset of the paper is: data to fit, data to test, and the truth to compare with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+import sympy
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Data whose equation is known.
+
+    Attributes
+    ----------
+    X_train, X_test : DataFrame with one column per feature and the column ``varying``.
+    y_train, y_test : Series, the target.
+    varying : the column along which the coefficients change.
+    equation : SymPy, with coefficient functions, e.g. ``a(t)*x**2 + b(t)*x``.
+    coefficients : DataFrame, indexed by the sorted values of ``varying``, one column per function.
+    """
+
+    name: str
+    X_train: pd.DataFrame
+    y_train: pd.Series
+    X_test: pd.DataFrame
+    y_test: pd.Series
+    varying: str
+    equation: sympy.Expr
+    coefficients: pd.DataFrame
+
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({self.name!r}: {self.y_train.name} = {self.equation}, "
+            f"{len(self.X_train)} rows to train, {len(self.X_test)} to test)"
+        )

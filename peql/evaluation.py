@@ -1,0 +1,68 @@
+"""How a fitted model is compared with the truth, and with the paper's tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import sympy
+
+from .datasets import Dataset
+from .symbolic import structure
+
+
+def step_ranges(data: Dataset) -> pd.Series:
+    """max - min of the training y at each t: the paper's unit of y. Where it is 0, 1."""
+    spread = data.y_train.groupby(data.X_train[data.varying].to_numpy()).agg(np.ptp)
+    return spread.where(spread > 0, 1.0)
+
+
+def scaled_mse(data: Dataset, X: pd.DataFrame, error: np.ndarray) -> float:
+    """Mean squared ``error`` (one per row of ``X``) in the paper's units; t between grid points
+    take their unit from the neighbours."""
+    ranges = step_ranges(data)
+    unit = np.interp(X[data.varying], ranges.index.to_numpy(dtype=float), ranges.to_numpy())
+    return float(np.mean((np.asarray(error) / unit) ** 2))
+
+
+def has_true_terms(equation: sympy.Expr, data: Dataset) -> bool:
+    """Whether ``equation`` has exactly the terms of the truth, no more and no fewer.
+
+    Numbers 1 count as no coefficient, so 2*sin(a(t)*x) is not sin(a(t)*x).
+    """
+    features = [c for c in data.X_train.columns if c != data.varying]
+    same_terms = structure(equation, features) == structure(data.equation, features)
+    return same_terms and len(_functions(equation)) == len(_functions(data.equation))
+
+
+def _functions(equation: sympy.Expr) -> set[Any]:
+    return equation.atoms(sympy.core.function.AppliedUndef)
+
+
+def coefficient_errors(model: Any, data: Dataset) -> pd.Series:
+    """The largest absolute error over t of each true coefficient function.
+
+    Found functions are matched with true ones by the term they stand in.
+    """
+    names = match_coefficients(model.equation_, data)
+    found = model.coefficients_.rename(columns=names)
+    return (found[data.coefficients.columns] - data.coefficients).abs().max()
+
+
+def match_coefficients(equation: sympy.Expr, data: Dataset) -> dict[str, str]:
+    """The true name of each coefficient function found; the terms must be the true ones."""
+    features = [c for c in data.X_train.columns if c != data.varying]
+    true = {_place(data.equation, f, features): f.func.__name__ for f in _functions(data.equation)}
+    return {
+        f.func.__name__: true[_place(equation, f, features)]
+        for f in _functions(equation)
+        if _place(equation, f, features) in true
+    }
+
+
+def _place(equation: sympy.Expr, function: Any, features: list[str]) -> frozenset:
+    """What of the equation is left when ``function`` alone is kept: says where it stands."""
+    marked = equation.xreplace({f: sympy.Integer(1) for f in _functions(equation) if f != function})
+    derivative = sympy.diff(marked.xreplace({function: sympy.Symbol("_c")}), sympy.Symbol("_c"))
+    return structure(derivative.xreplace({sympy.Symbol("_c"): sympy.Integer(1)}), features)

@@ -1,0 +1,144 @@
+"""The primitives: each one once, with its torch form, its SymPy form and its number of inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from torch import Tensor
+
+from ._suggest import unknown_name
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A function a network may use: ``torch`` computes it, ``sympy`` writes it down.
+
+    Both take ``arity`` arguments and must agree. Arity 0 is a constant.
+
+    >>> cube = Primitive("cube", lambda g: g**3, lambda g: g**3)
+    >>> cube.sympy(sympy.Symbol("x"))
+    x**3
+    """
+
+    name: str
+    torch: Callable[..., Any]
+    sympy: Callable[..., Any]
+    arity: int = 1
+
+
+# Inputs are scaled to [-1, 1]; the factor lets a weight of order one reach two full periods there.
+_FREQUENCY = 4 * math.pi
+
+_REGISTRY: dict[str, Primitive] = {}
+
+
+def register(primitive: Primitive) -> Primitive:
+    """Make ``primitive`` known by its name, so that saved models that use it can be loaded."""
+    _REGISTRY[primitive.name] = primitive
+    return primitive
+
+
+register(Primitive("one", lambda: 1.0, lambda: sympy.Integer(1), arity=0))
+register(Primitive("identity", lambda g: g, lambda g: g))
+register(Primitive("square", lambda g: g * g, lambda g: g**2))
+register(
+    Primitive(
+        "sin", lambda g: torch.sin(_FREQUENCY * g), lambda g: sympy.sin(4 * sympy.pi * g)
+    )
+)
+register(Primitive("product", lambda g1, g2: g1 * g2, lambda g1, g2: g1 * g2, arity=2))
+
+DEFAULT = {"one": 2, "identity": 4, "square": 4, "sin": 2, "product": 2}
+"""The paper's activations of one hidden layer and how often each is there."""
+
+
+def names() -> list[str]:
+    """The names of all registered primitives."""
+    return list(_REGISTRY)
+
+
+def get(name: str) -> Primitive:
+    """The primitive registered under ``name``."""
+    if name not in _REGISTRY:
+        raise unknown_name("primitive", name, _REGISTRY)
+    return _REGISTRY[name]
+
+
+PrimitiveChoice = str | Mapping[Any, int] | Iterable[Any]
+
+
+def resolve(choice: PrimitiveChoice) -> list[tuple[Primitive, int]]:
+    """Turn what a user passes into (primitive, copies) pairs.
+
+    A mapping gives the copies; in a list each primitive is taken as often as it is named.
+
+    >>> [(p.name, n) for p, n in resolve(["square", "sin", "square"])]
+    [('square', 2), ('sin', 1)]
+    >>> len(resolve("default"))
+    5
+    """
+    if isinstance(choice, str):
+        if choice != "default":
+            raise unknown_name("set of primitives", choice, ["default"])
+        choice = DEFAULT
+    if not isinstance(choice, Mapping):
+        items = list(choice)
+        choice = {item: items.count(item) for item in items}
+    pairs = []
+    for item, copies in choice.items():
+        primitive = item if isinstance(item, Primitive) else get(item)
+        if int(copies) != copies or copies < 1:
+            raise ValueError(
+                f"primitive {primitive.name!r} is asked for {copies!r} times: "
+                "the number of copies is a whole number of at least 1"
+            )
+        pairs.append((primitive, int(copies)))
+    if not any(primitive.arity for primitive, _ in pairs):
+        raise ValueError("primitives: at least one must take an input; add 'identity', for example")
+    return pairs
+
+
+class Layout:
+    """Where the inputs and outputs of one hidden layer's primitives lie, grouped by kind.
+
+    Pre-activations of a kind with arity k are k adjacent blocks of ``copies`` rows, so each
+    kind is one call of its torch form for all copies.
+
+    >>> layout = Layout(resolve("default"))
+    >>> layout.n_in, layout.n_out
+    (14, 14)
+    """
+
+    def __init__(self, kinds: list[tuple[Primitive, int]]):
+        self.kinds = kinds
+        self.n_in = sum(p.arity * copies for p, copies in kinds)
+        self.n_out = sum(copies for _, copies in kinds)
+
+    def activate(self, g: Tensor) -> list[Tensor]:
+        """Apply every kind to its rows of ``g`` (..., n_in, point); they join to (..., n_out, point)."""
+        blocks, start = [], 0
+        for primitive, copies in self.kinds:
+            arguments = []
+            for _ in range(primitive.arity):
+                arguments.append(g[..., start : start + copies, :])
+                start += copies
+            value = primitive.torch(*arguments)
+            if primitive.arity == 0:
+                value = g.new_full((*g.shape[:-2], copies, g.shape[-1]), value)
+            blocks.append(value)
+        return blocks
+
+    def units(self) -> list[tuple[Primitive, tuple[int, ...]]]:
+        """For each output row in order: its primitive and the pre-activation rows it reads."""
+        units, start = [], 0
+        for primitive, copies in self.kinds:
+            for copy in range(copies):
+                columns = tuple(start + k * copies + copy for k in range(primitive.arity))
+                units.append((primitive, columns))
+            start += primitive.arity * copies
+        return units

@@ -1,0 +1,395 @@
+"""What follows training: keep only open weights, solve for them in float64, remove what is spare.
+
+Everything here works on a ``Formula``: the few weights of a trained network that matter. At each
+step of t a weight is a number, or, where a step pools a range of t, a line over that range:
+weights are (step, weight, degree) with one or two degrees, and a point's weight is their product
+with its ``basis``, (1,) or (1, t - centre).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .primitives import Layout, Primitive
+
+PRECISION = 1e-22  # mean squared error, relative to y's, below which a fit counts as exact
+FAR = 30.0  # a step whose error is this many times the expected one is stuck
+REACH = 4  # steps between a stuck step and a neighbour whose solution it tries
+SAMPLE = 16  # steps on which a removal is tried first
+DECISION_POINTS = 96  # rows per step on which removals are tried; the last fit uses all rows,
+DECISION_ROWS = 4096  # or this many rows in all, where steps are few
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One primitive in use: for each of its arguments the (weight column, source node) it sums."""
+
+    primitive: Primitive
+    arguments: tuple[tuple[tuple[int, int], ...], ...]
+
+
+class Formula:
+    """The part of a symbolic network that its open weights make up.
+
+    ``open`` are flat indices of weights; those that cannot change the output are dropped. Nodes
+    are numbered: features first, then the units in use. ``weights`` columns follow ``open``.
+    """
+
+    def __init__(self, layout: Layout, shapes: Sequence[tuple[int, int]], open: Sequence[int]):
+        self.layout, self.shapes = layout, list(shapes)
+        self.open = tuple(_useful(layout, self.shapes, sorted(open)))
+        self.n_features = self.shapes[0][0]
+        column = {flat: k for k, flat in enumerate(self.open)}
+        node_of: list[int | None] = list(range(self.n_features))  # h column → node
+        self.units: list[Unit] = []
+        offset = 0
+        for n_in, n_out in self.shapes:
+            incoming = [
+                tuple(
+                    (column[offset + o * n_in + i], node_of[i])
+                    for i in range(n_in)
+                    if offset + o * n_in + i in column
+                )
+                for o in range(n_out)
+            ]
+            offset += n_in * n_out
+            if (n_in, n_out) == self.shapes[-1]:
+                break
+            added: list[int | None] = []
+            for primitive, columns in layout.units():
+                self.units.append(Unit(primitive, tuple(incoming[c] for c in columns)))  # type: ignore[misc]
+                added.append(self.n_features + len(self.units) - 1)
+            node_of = added + node_of
+        self.outputs: list[tuple[tuple[int, int], ...]] = incoming  # type: ignore[assignment]
+        self._used = self._nodes_in_use()
+
+    def _nodes_in_use(self) -> set[int]:
+        used: set[int] = set()
+        stack = [node for output in self.outputs for _, node in output]
+        while stack:
+            node = stack.pop()
+            if node not in used:
+                used.add(node)
+                if node >= self.n_features:
+                    unit = self.units[node - self.n_features]
+                    stack += [source for argument in unit.arguments for _, source in argument]
+        return used
+
+    def nodes(self, weights, features, apply, zero):
+        """Evaluate every node in use; works alike for tensors and for SymPy expressions."""
+        values = dict(enumerate(features))
+
+        def total(terms):
+            return sum((weights[k] * values[node] for k, node in terms), start=zero)
+
+        for i, unit in enumerate(self.units, start=self.n_features):
+            if i in self._used:
+                values[i] = apply(unit.primitive, [total(argument) for argument in unit.arguments])
+        return [total(output) for output in self.outputs]
+
+    def __call__(
+        self, weights: Sequence[Tensor], x: Float[Tensor, "step point feature"]
+    ) -> Float[Tensor, "step point"]:
+        """The first output; each weight is a tensor that broadcasts against (step, point)."""
+        zero = torch.zeros(x.shape[:-1], dtype=x.dtype, device=x.device)
+
+        def apply(primitive: Primitive, arguments: list[Tensor]) -> Tensor:
+            return primitive.torch(*arguments) if arguments else zero + primitive.torch()
+
+        return self.nodes(weights, x.unbind(-1), apply, zero)[0]
+
+    def jacobian(
+        self, weights: Float[Tensor, "step weight degree"], points: Points
+    ) -> tuple[Float[Tensor, "step point"], Float[Tensor, "step point weight degree"]]:
+        """The output and its derivative by each weight of the point's step."""
+        leaves = [w.clone().requires_grad_() for w in points.spread(weights)]
+        y = self(leaves, points.x)
+        if not leaves:
+            return y, points.x.new_zeros(*y.shape, 0, points.basis.shape[-1])
+        gradients = torch.autograd.grad(y.sum(), leaves, allow_unused=True)
+        columns = [torch.zeros_like(y) if g is None else g for g in gradients]
+        return y.detach(), torch.stack(columns, dim=-1)[..., None] * points.basis[..., None, :]
+
+
+def _useful(layout: Layout, shapes: list[tuple[int, int]], open: list[int]) -> list[int]:
+    """Drop open weights that no path of open weights joins to both something and the output."""
+    units = layout.units()
+    probe = torch.tensor([0.3, 0.7], dtype=torch.float64)
+    offsets = [sum(i * o for i, o in shapes[:k]) for k in range(len(shapes))]
+    kept = set(open)
+    while True:
+        alive = [True] * shapes[0][0]  # h columns that can be non-zero
+        edges: list[list[tuple[int, int, int]]] = []  # per layer: (flat, source column, target)
+        for offset, (n_in, n_out) in zip(offsets, shapes, strict=True):
+            layer = [
+                (f, (f - offset) % n_in, (f - offset) // n_in)
+                for f in kept
+                if offset <= f < offset + n_in * n_out and alive[(f - offset) % n_in]
+            ]
+            edges.append(layer)
+            fed = {target for _, _, target in layer}
+            values = []
+            for primitive, columns in units:
+                value = primitive.torch(*(probe * (1 + c) if c in fed else 0 * probe for c in columns))
+                values.append(bool((torch.as_tensor(value) != 0).any()))
+            alive = values + alive
+        needed = {source for _, source, _ in edges[-1]}
+        found = {flat for flat, _, _ in edges[-1]}
+        for (n_in, _), layer in zip(shapes[-2::-1], edges[-2::-1], strict=True):
+            n_units = len(units)
+            read = {c for k in needed if k < n_units for c in units[k][1]}
+            found |= {flat for flat, _, target in layer if target in read}
+            needed = {k - n_units for k in needed if k >= n_units} | {
+                source for _, source, target in layer if target in read
+            }
+        if found == kept:
+            return sorted(kept)
+        kept = found
+
+
+@dataclass(frozen=True)
+class Points:
+    """Rows to fit, by step; short steps are padded, the mask tells.
+
+    x (step, point, feature), y (step, point), mask (step, point) of 1 and 0,
+    basis (step, point, degree).
+    """
+
+    x: Tensor
+    y: Tensor
+    mask: Tensor
+    basis: Tensor
+    count: Tensor = field(init=False)  # (step,)
+    floor: Tensor = field(init=False)  # (step,) mean squared error that counts as exact
+
+    def __post_init__(self) -> None:
+        count = self.mask.sum(-1).clamp(min=1)
+        power = (self.y.square() * self.mask).sum(-1) / count
+        overall = power.mean().clamp(min=1e-300)
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "floor", PRECISION * torch.maximum(power, 1e-6 * overall))
+
+    def at(self, steps: Tensor) -> Points:
+        return Points(self.x[steps], self.y[steps], self.mask[steps], self.basis[steps])
+
+    def thinned(self, n: int) -> Points:
+        """The first ``n`` rows of each step (rows are in random order)."""
+        return Points(self.x[:, :n], self.y[:, :n], self.mask[:, :n], self.basis[:, :n])
+
+    def spread(self, weights: Float[Tensor, "step weight degree"]) -> list[Tensor]:
+        """Each weight at every point: a list of (step, point)."""
+        return [torch.einsum("sd,spd->sp", w, self.basis) for w in weights.unbind(1)]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A formula with its weights at every step; ``constant`` ones are equal at all steps."""
+
+    formula: Formula
+    weights: Tensor  # (step, weight, degree)
+    constant: tuple[bool, ...]
+    error: Tensor  # (step,) mean squared error
+
+    def information(self, points: Points) -> float:
+        """Schwarz's criterion over all steps, with errors below the floor taken as equal."""
+        n_steps, n_weights, n_degrees = self.weights.shape
+        n_constant = sum(self.constant)
+        n_free = (n_weights - n_constant) * n_steps * n_degrees + n_constant
+        misfit = (points.count * torch.log(self.error + points.floor)).sum()
+        return float(misfit + n_free * torch.log(points.count.sum()))
+
+
+def mean_squared_error(formula: Formula, weights: Tensor, points: Points) -> Tensor:
+    """Of each step, (step,)."""
+    residual = (formula(points.spread(weights), points.x) - points.y) * points.mask
+    return torch.nan_to_num(residual.square().sum(-1) / points.count, nan=torch.inf)
+
+
+def solve(
+    formula: Formula,
+    weights: Tensor,
+    constant: Sequence[bool],
+    points: Points,
+    max_iterations: int = 60,
+) -> Fit:
+    """Levenberg–Marquardt at every step at once, over the weights that are not constant."""
+    free = [k for k, c in enumerate(constant) if not c]
+    weights = weights.clone()
+    error = mean_squared_error(formula, weights, points)
+    damping = torch.full_like(error, 1e-3)
+    idle = torch.zeros_like(error)
+    active = torch.arange(len(error)) if free else torch.arange(0)
+    for _ in range(max_iterations):
+        active = active[(idle[active] < 3) & (error[active] > 1e-9 * points.floor[active])]
+        if not len(active):
+            break
+        here = points.at(active)
+        w = weights[active]
+        y, jacobian = formula.jacobian(w, here)
+        jacobian = jacobian[:, :, free].flatten(2) * here.mask[..., None]
+        residual = (here.y - y) * here.mask
+        normal = jacobian.mT @ jacobian
+        gradient = jacobian.mT @ residual[..., None]
+        diagonal = normal.diagonal(dim1=-2, dim2=-1)
+        ridge = damping[active, None] * diagonal + 1e-30 * diagonal.amax(-1, keepdim=True) + 1e-60
+        change, _ = torch.linalg.solve_ex(normal + torch.diag_embed(ridge), gradient)
+        change = torch.nan_to_num(change.squeeze(-1), nan=0.0, posinf=0.0, neginf=0.0)
+        trial = w.clone()
+        trial[:, free] += change.unflatten(-1, (len(free), -1))
+        new_error = mean_squared_error(formula, trial, here)
+        better = new_error < error[active]
+        gain = torch.where(better, 1 - new_error / error[active], 0.0)
+        weights[active[better]] = trial[better]
+        idle[active] = torch.where(gain > 1e-3, 0.0, idle[active] + 1)
+        error[active] = torch.where(better, new_error, error[active])
+        damping[active] = (damping[active] * torch.where(better, 0.1, 10.0)).clamp(1e-15, 1e6)
+    return Fit(formula, weights, tuple(constant), error)
+
+
+def rescue(fit: Fit, points: Points, expected: Float[Tensor, " step"]) -> Fit:
+    """Steps that fit far worse than ``expected`` start again from a neighbour's solution."""
+    weights, error = fit.weights.clone(), fit.error.clone()
+    tried: set[tuple[int, int]] = set()
+    while True:
+        stuck = error > FAR * expected
+        good = torch.nonzero(~stuck).squeeze(-1)
+        if not len(good):
+            break
+        bad = torch.nonzero(stuck).squeeze(-1)
+        right = torch.searchsorted(good, bad)
+        pairs = [
+            (int(step), int(good[side]))
+            for step, place in zip(bad, right.tolist(), strict=True)
+            for side in (place - 1, place)
+            if 0 <= side < len(good) and abs(int(good[side]) - int(step)) <= REACH
+        ]
+        pairs = [pair for pair in pairs if pair not in tried]
+        if not pairs:
+            break
+        tried.update(pairs)
+        receivers, donors = (torch.tensor(column) for column in zip(*pairs, strict=True))
+        again = solve(fit.formula, weights[donors], fit.constant, points.at(receivers))
+        for i, step in enumerate(receivers.tolist()):
+            if again.error[i] < error[step]:
+                weights[step], error[step] = again.weights[i], again.error[i]
+    return replace(fit, weights=weights, error=error)
+
+
+def refit(
+    formula: Formula,
+    weights: Tensor,
+    constant: Sequence[bool],
+    points: Points,
+    expected: Float[Tensor, " step"] | None = None,
+) -> Fit:
+    """Solve at every step; steps worse than ``expected``, or than most, try their neighbours'."""
+    fit = solve(formula, weights, constant, points)
+    if expected is None:
+        usual = (fit.error / points.floor).quantile(0.25).clamp(min=1)
+        expected = usual * points.floor
+    return rescue(fit, points, expected)
+
+
+def hopeless(
+    formula: Formula, weights: Tensor, constant: Sequence[bool], points: Points, expected: Tensor
+) -> bool:
+    """Whether no step of a sample comes near ``expected``: a cheap look before a full solve."""
+    steps = torch.arange(0, len(weights), max(1, len(weights) // SAMPLE))
+    sample = solve(formula, weights[steps], constant, points.at(steps))
+    return bool((sample.error > FAR * expected[steps]).all())
+
+
+def _restrict(fit: Fit, open: Sequence[int]) -> tuple[Formula, Tensor, tuple[bool, ...]]:
+    formula = Formula(fit.formula.layout, fit.formula.shapes, open)
+    columns = [fit.formula.open.index(flat) for flat in formula.open]
+    return formula, fit.weights[:, columns], tuple(fit.constant[k] for k in columns)
+
+
+def importance(fit: Fit, points: Points) -> Tensor:
+    """How much each weight moves the output: root mean square of weight × derivative."""
+    _, jacobian = fit.formula.jacobian(fit.weights, points)
+    effect = (jacobian * fit.weights[:, None]).sum(-1) * points.mask[..., None]
+    return effect.square().mean(dim=(0, 1)).sqrt()
+
+
+def remove_spare(fit: Fit, points: Points) -> Fit:
+    """Remove weights one at a time, least important first, while Schwarz's criterion falls."""
+    best = fit.information(points)
+    tried: set[tuple[int, ...]] = set()
+    progress = True
+    while progress:
+        progress = False
+        expected = torch.maximum(fit.error, points.floor)
+        for k in importance(fit, points).argsort().tolist():
+            rest = [flat for i, flat in enumerate(fit.formula.open) if i != k]
+            start = _restrict(fit, rest)
+            if start[0].open in tried:
+                continue
+            tried.add(start[0].open)
+            if hopeless(*start, points, expected):
+                continue
+            candidate = refit(*start, points, expected)
+            score = candidate.information(points)
+            if score < best:
+                fit, best, progress = candidate, score, True
+                break
+    return fit
+
+
+def freeze_constant(fit: Fit, points: Points) -> Fit:
+    """Hold weights equal at all steps, inner layers first, where the fit does not suffer.
+
+    This recognises coefficients that do not vary and settles scales that two weights share.
+    """
+    best = fit.information(points)
+    for k in range(len(fit.constant)):
+        weights = fit.weights.clone()
+        weights[:, k] = 0
+        weights[:, k, 0] = fit.weights[:, k, 0].median()
+        constant = tuple(c or i == k for i, c in enumerate(fit.constant))
+        expected = torch.maximum(fit.error, points.floor)
+        if hopeless(fit.formula, weights, constant, points, expected):
+            continue
+        candidate = refit(fit.formula, weights, constant, points, expected)
+        score = candidate.information(points)
+        if score < best:
+            fit, best = candidate, score
+    return fit
+
+
+def refine(
+    layout: Layout,
+    shapes: Sequence[tuple[int, int]],
+    weights: Float[Tensor, "step weight"],
+    points: Points,
+) -> Fit:
+    """From a trained network's gated weights to the smallest formula that fits, solved exactly."""
+    fit = as_trained(layout, shapes, weights, points)
+    few = points.thinned(max(DECISION_POINTS, DECISION_ROWS // len(points.x)))
+    fit = refit(fit.formula, fit.weights, fit.constant, few)
+    n_weights = len(fit.constant) + 1
+    # With shared scales settled all steps are alike, and weights that hid behind them can go.
+    while len(fit.constant) < n_weights:
+        n_weights = len(fit.constant)
+        fit = replace(fit, constant=(False,) * n_weights)
+        fit = freeze_constant(remove_spare(fit, few), few)
+    return refit(fit.formula, fit.weights, fit.constant, points)
+
+
+def as_trained(
+    layout: Layout,
+    shapes: Sequence[tuple[int, int]],
+    weights: Float[Tensor, "step weight"],
+    points: Points,
+) -> Fit:
+    """The formula of a network's open weights, with nothing changed."""
+    formula = Formula(layout, shapes, torch.nonzero((weights != 0).any(0)).squeeze(-1).tolist())
+    start = weights.new_zeros(len(weights), len(formula.open), points.basis.shape[-1])
+    start[..., 0] = weights[:, list(formula.open)]
+    error = mean_squared_error(formula, start, points)
+    return Fit(formula, start, (False,) * len(formula.open), error)

@@ -1,0 +1,121 @@
+"""Tables that long sweeps leave in ``results/``: resumable, never half-written, with their origin."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from joblib import Parallel, delayed
+from tqdm import tqdm
+
+PACKAGE = Path(__file__).parent
+# What decides a result; plots, tables and the command line may change without a new sweep.
+ENGINE = (
+    "primitives.py gates.py weights.py network.py training.py refinement.py symbolic.py tables.py "
+    "estimators.py evaluation.py datasets"
+).split()
+
+
+def folder() -> Path:
+    """The repository's ``results/``, found from the package, whatever the working directory."""
+    path = PACKAGE.parent / "results"
+    if not path.is_dir():
+        raise FileNotFoundError(
+            "no results/ beside the peql package: the stored sweeps are part of the repository; "
+            "clone it and install with 'pip install -e .'"
+        )
+    return path
+
+
+def load(name: str) -> pd.DataFrame:
+    """The table that a sweep left as ``results/<name>.csv``."""
+    return pd.read_csv(folder() / f"{name}.csv")
+
+
+def source_hash() -> str:
+    """A fingerprint of the engine's source.
+
+    >>> len(source_hash())
+    12
+    """
+    digest = hashlib.sha256()
+    for name in ENGINE:
+        path = PACKAGE / name
+        for file in [path] if path.is_file() else sorted(path.glob("*.py")):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def origin() -> dict[str, str]:
+    """What made a row: versions and the source's fingerprint."""
+    versions = {f"{name}_version": metadata.version(name) for name in ("torch", "numpy")}
+    from . import __version__
+
+    return {
+        "peql_version": __version__,
+        "source_hash": source_hash(),
+        **versions,
+        "python_version": platform.python_version(),
+    }
+
+
+def run_sweep(
+    path: Path,
+    run: Callable[..., dict[str, Any]],
+    tasks: Iterable[dict[str, Any]],
+    *,
+    jobs: int = 2,
+) -> pd.DataFrame:
+    """Call ``run(**task)`` for every task not yet in the table at ``path``; returns the table.
+
+    A row is the task, what ``run`` returned, and its origin. The file is replaced as a whole after
+    each row, so a killed sweep loses only the runs under way. Rows of another source are redone.
+    """
+    tasks = list(tasks)
+    made_by = origin()
+    rows = [
+        row
+        for row in (pd.read_csv(path).to_dict("records") if path.exists() else [])
+        if all(str(row.get(k)) == v for k, v in made_by.items())
+    ]
+    done = {_key(row, tasks) for row in rows}
+    waiting = [task for task in tasks if _key(task, tasks) not in done]
+    results: Iterator[tuple[dict[str, Any], dict[str, Any]]] = Parallel(
+        n_jobs=jobs, return_as="generator_unordered"
+    )(delayed(_call)(run, task) for task in waiting)
+    order = {_key(task, tasks): i for i, task in enumerate(tasks)}
+    for task, result in tqdm(results, total=len(waiting), desc=path.stem, smoothing=0):
+        rows.append({**task, **result, **made_by})
+        rows.sort(key=lambda row: order.get(_key(row, tasks), len(order)))
+        write_table(pd.DataFrame(rows), path)
+    return pd.DataFrame(rows)
+
+
+def _key(row: dict[str, Any], tasks: list[dict[str, Any]]) -> tuple[str, ...]:
+    return tuple(str(row.get(name)) for name in (tasks[0] if tasks else ()))
+
+
+def _call(run: Callable[..., dict[str, Any]], task: dict[str, Any]) -> tuple[dict, dict]:
+    import torch
+
+    torch.set_num_threads(1)  # so that results do not depend on the number of cores
+    return task, run(**task)
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write ``table`` as CSV; the file appears whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "w") as file:
+            table.to_csv(file, index=False)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,219 @@
+"""From a user's table to steps of t in scaled units: checking, scaling, splitting, sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from pandas.api.types import is_complex_dtype, is_numeric_dtype
+
+from ._suggest import unknown_name
+from .refinement import Points
+from .training import Table
+from .weights import HIDDEN
+
+ROWS_PER_STEP = 4096  # more rows at one t are thinned to this many
+SHORT = 5  # a step with fewer rows keeps all of them for the fit
+POOL_ROWS = 32  # rows in a range of t that stands for a step where t lies on no grid
+
+
+def column_index(columns: Sequence[str], varying: str | int, named: bool = True) -> int:
+    """Where the varying column is; ``varying`` is its name or its position."""
+    n = len(columns)
+    if isinstance(varying, str):
+        if not named:
+            raise ValueError(
+                f"varying={varying!r}, but X has no column names: pass a DataFrame, or the position "
+                f"of the column, 0 to {n - 1}"
+            )
+        if varying not in columns:
+            raise unknown_name("varying column", varying, columns)
+        return list(columns).index(varying)
+    if isinstance(varying, bool) or not isinstance(varying, Integral):
+        raise ValueError(f"varying={varying!r}: expected the name of a column or its position")
+    if not -n <= varying < n:
+        raise ValueError(f"varying={varying}: X has {n} columns, numbered 0 to {n - 1}")
+    return int(varying) % n
+
+
+def check_table(X: Any, y: Any = None) -> Any:
+    """Say what is wrong with a table before anything is computed from it; returns ``X``."""
+    if isinstance(X, pd.DataFrame):
+        X = _check_frame(X)
+    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
+        _check_finite(X, [f"number {k}" for k in range(X.shape[1])])
+    if y is not None and np.ndim(X) and np.ndim(y) and len(X) != len(y):
+        raise ValueError(f"X has {len(X)} rows and y has {len(y)}: each row of X needs one y")
+    if np.ndim(X) == 2 and len(X) == 0:
+        raise ValueError("X is empty (0 sample(s)), while a minimum of 1 is required: pass rows")
+    if y is not None and np.asarray(y).dtype.kind == "f" and not np.isfinite(y).all():
+        bad = int(np.sum(~np.isfinite(y)))
+        raise ValueError(f"y has {bad} values that are NaN or infinity: drop those rows or fill them")
+    return X
+
+
+def _check_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    twice = frame.columns[frame.columns.duplicated()].unique().tolist()
+    if twice:
+        raise ValueError(f"columns {twice} of X are there more than once: rename or drop them")
+    frame = frame.astype({c: float for c in frame if _holds_numbers(frame[c])})
+    other = {str(c): str(kind) for c, kind in frame.dtypes.items() if not _is_real(kind)}
+    if other:
+        raise ValueError(
+            f"columns of X that hold no numbers: {other}. Drop them, or encode them as numbers"
+        )
+    _check_finite(frame.to_numpy(dtype=float, na_value=np.nan), [repr(c) for c in frame])
+    return frame
+
+
+def _is_real(kind: Any) -> bool:
+    return is_numeric_dtype(kind) and not is_complex_dtype(kind)
+
+
+def _holds_numbers(column: pd.Series) -> bool:
+    """Whether a column of Python objects has numbers only."""
+    return column.dtype == object and all(isinstance(value, Real) for value in column)
+
+
+def _check_finite(values: np.ndarray, names: Sequence[str]) -> None:
+    counts = np.sum(~np.isfinite(values), axis=0)
+    bad = [f"column {name} has {n}" for name, n in zip(names, counts, strict=True) if n]
+    if bad:
+        raise ValueError(
+            f"X has values that are NaN or infinity: {', '.join(bad)}. Drop those rows or fill them"
+        )
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Factors between raw and scaled units; one for y at all t, so coefficients stay smooth in t."""
+
+    x: np.ndarray
+    y: float
+    t_centre: np.ndarray
+    t_half: np.ndarray
+
+    @classmethod
+    def of(cls, x: np.ndarray, y: np.ndarray, t: np.ndarray) -> Scales:
+        """Largest magnitude of each feature, root mean square of y, range of t."""
+        largest = np.abs(x).max(axis=0, initial=0.0)
+        size = np.abs(y).max(initial=0.0)
+        rms = size * np.sqrt(np.mean((y / size) ** 2)) if size > 0 else 1.0
+        low, high = t.min(axis=0), t.max(axis=0)
+        half = (high - low) / 2
+        return cls(
+            np.where(largest > 0, largest, 1.0), float(rms), (low + high) / 2, np.where(half > 0, half, 1.0)
+        )
+
+    def t(self, t: np.ndarray) -> np.ndarray:
+        return (t - self.t_centre) / self.t_half
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A table sorted into steps of t, in scaled units."""
+
+    t: np.ndarray  # (step, varying), raw, ascending: a step's t, or the centre of its range
+    points: Points  # rows to fit, float64
+    held_out: Points  # rows to validate on
+    table: Table  # rows to train on, float32, by distinct t
+    scales: Scales
+
+
+def arrange(
+    x: np.ndarray,
+    t: np.ndarray,
+    y: np.ndarray,
+    *,
+    validation_fraction: float,
+    pool_below: int,
+    random: np.random.Generator,
+    device: str = "cpu",
+) -> Arranged:
+    """Sort rows (any order, any number per t) into steps and hold some of each out.
+
+    Where some t has fewer than ``pool_below`` rows, neighbouring t are pooled for refinement.
+    Shapes: x (row, feature), t (row, varying), y (row,).
+    """
+    scales = Scales.of(x, y, t)
+    values, step = np.unique(t, axis=0, return_inverse=True)
+    step = step.reshape(-1)
+    pooled = np.bincount(step).min() < pool_below
+    shuffled = random.permutation(len(y))
+    held = _held_out(step[shuffled], validation_fraction, spare_short=not pooled)
+    fitted_rows, held_rows = shuffled[~held], shuffled[held]
+    x, y, scaled_t = x / scales.x, y / scales.y, scales.t(t)
+
+    trained = _padded(step, len(values), fitted_rows, x, y)
+    filled = trained.mask.any(-1)  # a t whose only row is held out is not trained on
+    table = Table(
+        *(a[filled].to(device, torch.float32) for a in (trained.x, trained.y[..., None])),
+        t=torch.as_tensor(scales.t(values))[filled].to(device, torch.float32),
+        count=trained.count[filled].to(device, torch.float32),
+    )
+    if not pooled:
+        points, held_out = trained, _padded(step, len(values), held_rows, x, y)
+        return Arranged(values, points, held_out, table, scales)
+    step, centres = _pools(scaled_t[:, 0])
+    offset = scaled_t[:, 0] - centres[step]
+    points = _padded(step, len(centres), fitted_rows, x, y, offset)
+    held_out = _padded(step, len(centres), held_rows, x, y, offset)
+    raw = centres[:, None] * scales.t_half + scales.t_centre
+    return Arranged(raw, points, held_out, table, scales)
+
+
+def _held_out(step: np.ndarray, fraction: float, spare_short: bool) -> np.ndarray:
+    """Which rows (in random order) validate: a share of every step that is not short.
+
+    Where all steps are short, a share of all rows, unless ``spare_short``.
+    """
+    counts = np.bincount(step)
+    if counts.max() < SHORT and not spare_short:
+        return np.arange(len(step)) < int(fraction * len(step))
+    order = np.argsort(step, kind="stable")
+    rank = np.empty(len(step), dtype=int)
+    rank[order] = np.arange(len(step)) - np.repeat(np.cumsum(counts) - counts, counts)
+    share = np.floor(counts * fraction).astype(int)
+    if fraction > 0:
+        share = np.where(counts >= SHORT, np.maximum(share, 1), 0)
+    return rank < share[step]
+
+
+def _pools(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ranges of t with about equally many rows: the range of each row, and the centres."""
+    n_pools = int(np.clip(len(t) // POOL_ROWS, 1, HIDDEN[-1]))
+    edges = np.unique(np.quantile(t, np.linspace(0, 1, n_pools + 1)))
+    step = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, max(len(edges) - 2, 0))
+    used, step = np.unique(step, return_inverse=True)
+    counts = np.bincount(step)
+    return step, np.bincount(step, weights=t) / counts
+
+
+def _padded(
+    step: np.ndarray,
+    n_steps: int,
+    rows: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    offset: np.ndarray | None = None,
+) -> Points:
+    """The chosen rows by step; with ``offset`` weights may be lines over a step."""
+    rows = rows[np.argsort(step[rows], kind="stable")]
+    counts = np.bincount(step[rows], minlength=n_steps)
+    position = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    kept = position < ROWS_PER_STEP
+    rows, position = rows[kept], position[kept]
+    shape = (n_steps, max(int(position.max(initial=0)) + 1, 1))
+    place = (step[rows], position)
+    px, py, mask = np.zeros((*shape, x.shape[1])), np.zeros(shape), np.zeros(shape)
+    px[place], py[place], mask[place] = x[rows], y[rows], 1.0
+    basis = np.ones((*shape, 1 if offset is None else 2))
+    if offset is not None:
+        basis[..., 1] = 0.0
+        basis[(*place, 1)] = offset[rows]
+    return Points(*(torch.from_numpy(a) for a in (px, py, mask, basis)))

@@ -1,0 +1,134 @@
+"""Training: the one-cycle schedules of the paper, the loss, and many trials as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from tqdm import tqdm
+
+from .network import SymbolicNetwork
+from .weights import MetaWeights, StackedWeights
+
+CHUNK = 64  # steps whose random numbers are drawn at once
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how hard to train; the defaults of each model are in ``estimators``."""
+
+    n_steps: int
+    learning_rate: float
+    gate_learning_rate: float
+    l0_weight: float
+    smoothness: float
+    points: int
+    steps_per_batch: int
+
+
+def learning_rate_factor(r: float) -> float:
+    """The paper's one-cycle learning rate at progress ``r`` in [0, 1]: up to 5 at 5/12, then down.
+
+    >>> learning_rate_factor(5 / 12), learning_rate_factor(0.9)
+    (5.0, 0.0001)
+    """
+    return 5 - 9.9 * abs(1.2 * r - 0.5) if r <= 5 / 6 else 1e-4
+
+
+def l0_factor(r: float) -> float:
+    """The paper's L0 weight at progress ``r``: quadratic up to about 3.6, linearly back to 1.
+
+    >>> l0_factor(0.0), l0_factor(1.0)
+    (0.0, 1.0)
+    """
+    peak, end = 0.95 * 5 / 6, 5 / 6
+    if r <= peak:
+        return (2.4 * r) ** 2
+    if r <= end:
+        return 1 + ((2.4 * peak) ** 2 - 1) * (end - r) / (end - peak)
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows sorted into steps of t, in scaled units; short steps are padded with their own rows.
+
+    ``x`` (step, row, feature), ``y`` (step, row, output), ``t`` (step, varying), ``count`` (step,)
+    """
+
+    x: Tensor
+    y: Tensor
+    t: Tensor
+    count: Tensor
+
+    @property
+    def n_steps(self) -> int:
+        return self.x.shape[0]
+
+
+def batches(
+    table: Table, schedule: Schedule, n_trials: int, n_weights: int, generator: torch.Generator
+) -> Iterator[tuple[Tensor | None, Tensor, Tensor, Tensor]]:
+    """Endless (steps, x, y, gate noise); every trial draws its own rows and noise."""
+    n_steps = table.n_steps
+    k = min(schedule.steps_per_batch, n_steps)
+    device = table.x.device
+    while True:
+        noise = torch.rand(CHUNK, n_trials, n_weights, generator=generator).to(device)
+        pick = torch.rand(CHUNK, n_trials, k, schedule.points, generator=generator).to(device)
+        for i in range(CHUNK):
+            steps = None if k == n_steps else torch.randperm(n_steps, generator=generator)[:k]
+            chosen = torch.arange(n_steps) if steps is None else steps
+            chosen = chosen.to(device)
+            rows = (pick[i] * table.count[chosen, None]).long()
+            index = (chosen[None, :, None], rows)
+            yield steps, table.x[index], table.y[index], noise[i]
+
+
+def smoothness_loss(weights: Float[Tensor, "trial step weight"]) -> Float[Tensor, " trial"]:
+    """Squared differences between adjacent steps, summed."""
+    return weights.diff(dim=1).square().sum(dim=(1, 2))
+
+
+def train(
+    network: SymbolicNetwork,
+    table: Table,
+    schedule: Schedule,
+    generator: torch.Generator,
+    progress: bool = False,
+) -> Float[Tensor, " trial"]:
+    """Train all trials of ``network`` on ``table``; returns the last batch loss of each trial.
+
+    A loss that is not finite in the end marks a trial that blew up: the caller restarts it.
+    """
+    network.train()
+    gates = list(network.gates.parameters())
+    groups = [
+        {"params": list(network.weights.parameters()), "base": schedule.learning_rate},
+        {"params": gates, "base": schedule.gate_learning_rate},
+    ]
+    optimiser = torch.optim.RMSprop(groups, lr=0.0, alpha=0.9, foreach=True)
+    n_trials = network.gates.log_alpha.shape[0]
+    source = batches(table, schedule, n_trials, network.n_weights, generator)
+    meta = isinstance(network.weights, MetaWeights)
+    smooth = isinstance(network.weights, StackedWeights) and schedule.smoothness > 0
+    error = torch.zeros(n_trials)
+    for step in tqdm(range(schedule.n_steps), desc="training", disable=None if progress else True, leave=False):
+        r = step / schedule.n_steps
+        for group in optimiser.param_groups:
+            group["lr"] = group["base"] * learning_rate_factor(r)
+        steps, x, y, noise = next(source)
+        if meta:
+            steps = table.t if steps is None else table.t[steps]
+        error = (network(x, steps, noise) - y).square().mean(dim=(1, 2, 3))
+        penalty = schedule.l0_weight * network.gates.l0()
+        if smooth:
+            penalty = penalty + schedule.smoothness * smoothness_loss(network.weights())
+        optimiser.zero_grad()
+        (error + l0_factor(r) * penalty).sum().backward()
+        optimiser.step()
+    network.eval()
+    return error.detach()

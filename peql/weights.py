@@ -1,0 +1,133 @@
+"""Where the weights of the symbolic network come from: the one difference of EQL, SEQL and HEQL.
+
+Each source maps steps of the varying variable to weights (trial, step, weight), all layers of the
+network in one flat row.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+INITIAL_SD = 0.1
+HIDDEN = (64, 64, 256)
+
+
+class SingleWeights(nn.Module):
+    """EQL: one row of weights, the same at every t."""
+
+    def __init__(self, n_trials: int, n_weights: int):
+        super().__init__()
+        self.value = nn.Parameter(INITIAL_SD * torch.randn(n_trials, 1, n_weights))
+
+    def forward(self, steps: Tensor | None = None) -> Float[Tensor, "trial 1 weight"]:
+        return self.value
+
+
+class StackedWeights(nn.Module):
+    """SEQL: a row of weights for each of ``n_steps`` values of t, all equal at first."""
+
+    def __init__(self, n_trials: int, n_weights: int, n_steps: int):
+        super().__init__()
+        start = INITIAL_SD * torch.randn(n_trials, 1, n_weights)
+        self.value = nn.Parameter(start.repeat(1, n_steps, 1))
+
+    def forward(self, steps: Tensor | None = None) -> Float[Tensor, "trial step weight"]:
+        """The rows at the indices ``steps`` (step,); all of them if None."""
+        return self.value if steps is None else self.value[:, steps]
+
+
+class MetaWeights(nn.Module):
+    """HEQL: a small ReLU network of t, the meta-weight unit, for each layer of the network.
+
+    ``layer_sizes`` are the numbers of weights of the layers. The units are independent but are
+    evaluated together: dimension 1 of the hidden parameters counts the layers.
+    """
+
+    def __init__(self, n_trials: int, layer_sizes: list[int], n_varying: int = 1):
+        super().__init__()
+        widths = (n_varying, *HIDDEN)
+        n_layers = len(layer_sizes)
+
+        def uniform(*shape: int, fan_in: int) -> nn.Parameter:
+            return nn.Parameter((torch.rand(*shape) * 2 - 1) / math.sqrt(fan_in))
+
+        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        self.hidden_weight = nn.ParameterList(
+            uniform(n_trials, n_layers, i, o, fan_in=i) for i, o in pairs
+        )
+        self.hidden_bias = nn.ParameterList(
+            uniform(n_trials, n_layers, 1, o, fan_in=i) for i, o in pairs
+        )
+        # Nearly constant in t at first, as in StackedWeights: the gates then act on all t alike.
+        self.out_weight = nn.ParameterList(
+            nn.Parameter(0.1 * uniform(n_trials, widths[-1], size, fan_in=widths[-1]).data)
+            for size in layer_sizes
+        )
+        self.out_bias = nn.ParameterList(
+            nn.Parameter(INITIAL_SD * torch.randn(n_trials, 1, size)) for size in layer_sizes
+        )
+
+    def features(self, t: Float[Tensor, "step varying"]) -> Float[Tensor, "trial layer step unit"]:
+        """The last hidden layer of every unit."""
+        h = t[None, None]
+        for weight, bias in zip(self.hidden_weight, self.hidden_bias, strict=True):
+            h = torch.relu(h @ weight + bias)
+        return h
+
+    def forward(self, t: Float[Tensor, "step varying"]) -> Float[Tensor, "trial step weight"]:
+        features = self.features(t)
+        rows = [
+            torch.baddbmm(bias, features[:, k], weight)
+            for k, (weight, bias) in enumerate(zip(self.out_weight, self.out_bias, strict=True))
+        ]
+        return torch.cat(rows, dim=-1)
+
+    @torch.no_grad()
+    def interpolate(
+        self, t: Float[Tensor, "step varying"], weights: Float[Tensor, "step weight"]
+    ) -> None:
+        """Set the units of a one-trial module so that ``forward(t)`` is ``weights``.
+
+        ``t`` (one column, ascending). Each unit becomes the broken line through the given values,
+        flat outside: the first two layers pass t on, the third holds a kink at each t. With more
+        values of t than the third layer has units, the kinks are spread over them and the line is
+        the least-squares one.
+        """
+        if t.shape[1] != 1:
+            raise ValueError("interpolate: t must have one column")
+        width = HIDDEN[-1]
+        pick = torch.linspace(0, len(t) - 1, min(len(t), width), device=t.device).round().long()
+        knots = t[pick, 0]
+        values = weights[pick] if len(pick) == len(t) else _broken_line(t[:, 0], knots, weights)
+        shift = 1 - knots[0]  # keeps the passed-on t positive
+        for parameter in self.parameters():
+            parameter.zero_()
+        for weight in self.hidden_weight[:-1]:
+            weight[..., 0, 0] = 1
+        self.hidden_bias[0][..., 0] = shift
+        self.hidden_weight[-1][..., 0, : len(knots)] = 1
+        self.hidden_bias[-1][..., : len(knots)] = -(knots + shift)
+        slopes = values.diff(dim=0) / knots.diff()[:, None]
+        flat = torch.zeros_like(values[:1])
+        kinks = torch.cat([flat, slopes, flat]).diff(dim=0)
+        sizes = [bias.shape[-1] for bias in self.out_bias]
+        parts = zip(kinks.split(sizes, dim=1), values[0].split(sizes), strict=True)
+        for k, (kink, start) in enumerate(parts):
+            self.out_weight[k][0, : len(knots)] = kink
+            self.out_bias[k][0, 0] = start
+
+
+def _broken_line(
+    t: Float[Tensor, " step"], knots: Float[Tensor, " knot"], values: Float[Tensor, "step weight"]
+) -> Float[Tensor, "knot weight"]:
+    """The heights at ``knots`` of the broken line nearest to ``values`` at ``t``."""
+    right = torch.searchsorted(knots, t).clamp(1, len(knots) - 1)
+    share = (t - knots[right - 1]) / (knots[right] - knots[right - 1])
+    hats = torch.zeros(len(t), len(knots), dtype=t.dtype, device=t.device)
+    rows = torch.arange(len(t), device=t.device)
+    hats[rows, right - 1], hats[rows, right] = 1 - share, share
+    return torch.linalg.lstsq(hats, values).solution
