@@ -101,7 +101,9 @@ def _fill(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
     model.best_trial_ = int(header["best_trial"])
     model.network_ = model._network(len(model.t_), 1).double().eval()
     prefix = "network."
-    state = {k[len(prefix) :]: torch.from_numpy(v) for k, v in arrays.items() if k.startswith(prefix)}
+    state = {
+        k[len(prefix) :]: torch.from_numpy(v) for k, v in arrays.items() if k.startswith(prefix)
+    }
     model.network_.load_state_dict(state)
     model.formula_ = Formula(
         model.network_.layout, model.network_.shapes, [int(k) for k in arrays["open"]]

@@ -23,7 +23,7 @@ from . import primitives as P
 from . import symbolic
 from .network import SymbolicNetwork
 from .refinement import PRECISION, Fit, Formula, Points, as_trained, mean_squared_error, refine
-from .tables import Arranged, Scales, arrange, check_table, column_index
+from .tables import Arranged, Scales, arrange, check_table, check_target, column_index
 from .training import Schedule, train
 from .weights import MetaWeights, SingleWeights, StackedWeights
 
@@ -85,7 +85,9 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> _SymbolicRegressor:
         """Find the equation. ``X`` (row, column) holds the features and the varying column."""
         self._check_parameters()
-        X = check_table(X, y)
+        X = check_table(X)
+        if y is not None:
+            y = check_target(y, X)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         self._read_columns()
         x, t = self._split_columns(X)
@@ -122,7 +124,11 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
-        for name, high in (("l0_weight", np.inf), ("smoothness", np.inf), ("validation_fraction", 1)):
+        for name, high in (
+            ("l0_weight", np.inf),
+            ("smoothness", np.inf),
+            ("validation_fraction", 1),
+        ):
             value = getattr(self, name, 0.0)
             if not isinstance(value, Real) or not 0 <= value < high:
                 raise ValueError(f"{name}={value!r}: expected a number in [0, {high})")
@@ -191,7 +197,9 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
             n_trials=n_trials,
         )
 
-    def _train_trials(self, arranged: Arranged, seed: int) -> tuple[list[SymbolicNetwork], list[int]]:
+    def _train_trials(
+        self, arranged: Arranged, seed: int
+    ) -> tuple[list[SymbolicNetwork], list[int]]:
         """Train all trials as one batch; those that blew up begin again with other numbers."""
         table, n_steps = arranged.table, arranged.table.n_steps
         schedule = self._schedule(int(table.count.median()))

@@ -30,6 +30,12 @@ class Primitive:
     sympy: Callable[..., Any]
     arity: int = 1
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle a registered primitive by its name: functions may be lambdas."""
+        if _REGISTRY.get(self.name) == self:
+            return get, (self.name,)
+        return Primitive, (self.name, self.torch, self.sympy, self.arity)
+
 
 # Inputs are scaled to [-1, 1]; the factor lets a weight of order one reach two full periods there.
 _FREQUENCY = 4 * math.pi
@@ -47,9 +53,7 @@ register(Primitive("one", lambda: 1.0, lambda: sympy.Integer(1), arity=0))
 register(Primitive("identity", lambda g: g, lambda g: g))
 register(Primitive("square", lambda g: g * g, lambda g: g**2))
 register(
-    Primitive(
-        "sin", lambda g: torch.sin(_FREQUENCY * g), lambda g: sympy.sin(4 * sympy.pi * g)
-    )
+    Primitive("sin", lambda g: torch.sin(_FREQUENCY * g), lambda g: sympy.sin(4 * sympy.pi * g))
 )
 register(Primitive("product", lambda g1, g2: g1 * g2, lambda g1, g2: g1 * g2, arity=2))
 
@@ -84,8 +88,12 @@ def resolve(choice: PrimitiveChoice) -> list[tuple[Primitive, int]]:
     """
     if isinstance(choice, str):
         if choice != "default":
-            raise unknown_name("set of primitives", choice, ["default"])
+            raise unknown_name("set of primitives", choice, ["default", f"a list like {[choice]}"])
         choice = DEFAULT
+    if not isinstance(choice, Iterable):
+        raise ValueError(
+            f"primitives={choice!r}: expected 'default', a list or a mapping to copies"
+        )
     if not isinstance(choice, Mapping):
         items = list(choice)
         choice = {item: items.count(item) for item in items}
@@ -97,6 +105,8 @@ def resolve(choice: PrimitiveChoice) -> list[tuple[Primitive, int]]:
                 f"primitive {primitive.name!r} is asked for {copies!r} times: "
                 "the number of copies is a whole number of at least 1"
             )
+        if any(primitive.name == other.name for other, _ in pairs):
+            raise ValueError(f"primitives: two different ones are called {primitive.name!r}")
         pairs.append((primitive, int(copies)))
     if not any(primitive.arity for primitive, _ in pairs):
         raise ValueError("primitives: at least one must take an input; add 'identity', for example")

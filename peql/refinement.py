@@ -113,7 +113,10 @@ class Formula:
             return y, points.x.new_zeros(*y.shape, 0, points.basis.shape[-1])
         gradients = torch.autograd.grad(y.sum(), leaves, allow_unused=True)
         columns = [torch.zeros_like(y) if g is None else g for g in gradients]
-        return y.detach(), torch.stack(columns, dim=-1)[..., None] * points.basis[..., None, :]
+        jacobian = torch.stack(columns, dim=-1)[..., None]
+        if points.basis.shape[-1] > 1:
+            jacobian = jacobian * points.basis[..., None, :]
+        return y.detach(), jacobian
 
 
 def _useful(layout: Layout, shapes: list[tuple[int, int]], open: list[int]) -> list[int]:
@@ -183,6 +186,8 @@ class Points:
 
     def spread(self, weights: Float[Tensor, "step weight degree"]) -> list[Tensor]:
         """Each weight at every point: a list of (step, point)."""
+        if weights.shape[-1] == 1:
+            return [w.expand(self.y.shape) for w in weights.unbind(1)]
         return [torch.einsum("sd,spd->sp", w, self.basis) for w in weights.unbind(1)]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from string import ascii_lowercase
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,14 +25,21 @@ _EXPAND = {"power_base": False, "power_exp": False, "log": False, "trig": False}
 class ParametricEquation:
     """An equation with fixed structure whose coefficients depend on ``varying``.
 
-    ``expression`` holds functions such as ``a(t)``; ``evaluate(weights)`` gives their values, one
-    column per function in ``names``, for weights (step, weight) of the formula it was read from.
+    ``expression`` holds functions such as ``a(t)``, called ``names``; ``coefficients`` tells how
+    each follows from the ``weights`` of the formula it was read from, ``sizes`` how large it gets.
     """
 
     expression: sympy.Expr
     names: tuple[str, ...]
     varying: tuple[sympy.Symbol, ...]
-    evaluate: Callable[[np.ndarray], np.ndarray]
+    weights: tuple[sympy.Dummy, ...]
+    coefficients: tuple[sympy.Expr, ...]
+    sizes: tuple[float, ...]
+
+    def evaluate(self, weights: np.ndarray) -> np.ndarray:
+        """The coefficient functions' values (step, coefficient) for weights (step, weight)."""
+        columns = [_values(c, self.weights, weights) for c in self.coefficients]
+        return np.stack(columns, axis=1) if columns else np.empty((len(weights), 0))
 
     def functions(self) -> list[AppliedUndef]:
         """The coefficient functions, in the order of ``names``."""
@@ -41,8 +47,20 @@ class ParametricEquation:
 
     def at(self, values: Sequence[float], threshold: float = 0.0) -> sympy.Expr:
         """The equation with numbers for the coefficients; terms below ``threshold`` are left out."""
-        numbers = {f: number(v) for f, v in zip(self.functions(), values, strict=True)}
+        rounding = [10.0**-DIGITS * size for size in self.sizes]
+        numbers = {
+            f: number(0.0 if abs(v) < r else v)
+            for f, v, r in zip(self.functions(), values, rounding, strict=True)
+        }
         return drop_small(self.expression.subs(numbers), threshold)
+
+
+def _values(
+    coefficient: sympy.Expr, symbols: Sequence[sympy.Dummy], weights: np.ndarray
+) -> np.ndarray:
+    """A coefficient (step,) for weights (step, weight)."""
+    function = sympy.lambdify([*symbols], coefficient, "numpy")
+    return np.broadcast_to(np.asarray(function(*weights.T), dtype=float), (len(weights),))
 
 
 def number(value: float, digits: int = DIGITS) -> sympy.Expr:
@@ -77,7 +95,9 @@ def structure(expression: sympy.Expr, features: Sequence[str]) -> frozenset:
     """
     symbols = {sympy.Symbol(name) for name in features}
     terms = sympy.Add.make_args(sympy.expand(expression, **_EXPAND))
-    return frozenset(_skeleton(term.as_independent(*symbols, as_Add=False)[1], features) for term in terms)
+    return frozenset(
+        _skeleton(term.as_independent(*symbols, as_Add=False)[1], features) for term in terms
+    )
 
 
 def _skeleton(part: sympy.Expr, features: Sequence[str]) -> tuple:
@@ -115,7 +135,11 @@ def read(
     taken = {*features, *varying}
     reader = _Reader(weights, w, symbols, variables, _letters(taken))
     readable = reader.canonical(expression)
-    return ParametricEquation(readable, tuple(reader.found), variables, reader.evaluate)
+    coefficients = tuple(reader.found.values())
+    sizes = tuple(float(np.abs(_values(c, w, weights)).max()) for c in coefficients)
+    return ParametricEquation(
+        readable, tuple(reader.found), variables, tuple(w), coefficients, sizes
+    )
 
 
 class _Reader:
@@ -182,9 +206,7 @@ class _Reader:
         return self.canonical(argument) if argument.free_symbols & set(self.symbols) else argument
 
     def _values(self, coefficient: sympy.Expr) -> np.ndarray:
-        function = sympy.lambdify([*self.symbols], coefficient, "numpy")
-        values = np.asarray(function(*self.weights.T), dtype=float)
-        return np.broadcast_to(values, (len(self.weights),))
+        return _values(coefficient, self.symbols, self.weights)
 
     def _name(self, coefficient: sympy.Expr) -> sympy.Expr:
         values = self._values(coefficient)
@@ -193,15 +215,6 @@ class _Reader:
         name = next(self.letters)
         self.found[name] = coefficient
         return sympy.Function(name)(*self.varying)
-
-    def evaluate(self, weights: np.ndarray) -> np.ndarray:
-        """The coefficient functions' values (step, coefficient) for weights (step, weight)."""
-        function = sympy.lambdify([*self.symbols], list(self.found.values()), "numpy")
-        columns: list[Any] = function(*weights.T) if self.found else []
-        out = np.empty((len(weights), len(self.found)))
-        for k, column in enumerate(columns):
-            out[:, k] = column
-        return out
 
 
 def _letters(taken: set[str]) -> Iterator[str]:

@@ -41,23 +41,38 @@ def column_index(columns: Sequence[str], varying: str | int, named: bool = True)
     return int(varying) % n
 
 
-def check_table(X: Any, y: Any = None) -> Any:
-    """Say what is wrong with a table before anything is computed from it; returns ``X``."""
+def check_table(X: Any) -> Any:
+    """Say what is wrong with a table before anything is computed from it; returns it."""
     if isinstance(X, pd.DataFrame):
         X = _check_frame(X)
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
         _check_finite(X, [f"number {k}" for k in range(X.shape[1])])
-    if y is not None and np.ndim(X) and np.ndim(y) and len(X) != len(y):
-        raise ValueError(f"X has {len(X)} rows and y has {len(y)}: each row of X needs one y")
     if np.ndim(X) == 2 and len(X) == 0:
         raise ValueError("X is empty (0 sample(s)), while a minimum of 1 is required: pass rows")
-    if y is not None and np.asarray(y).dtype.kind == "f" and not np.isfinite(y).all():
-        bad = int(np.sum(~np.isfinite(y)))
-        raise ValueError(f"y has {bad} values that are NaN or infinity: drop those rows or fill them")
     return X
 
 
+def check_target(y: Any, X: Any) -> Any:
+    """Say what is wrong with ``y``; returns it."""
+    if np.ndim(X) and np.ndim(y) and len(X) != len(y):
+        raise ValueError(f"X has {len(X)} rows and y has {len(y)}: each row of X needs one y")
+    column = pd.Series(np.asarray(y).ravel()) if np.ndim(y) else pd.Series(dtype=float)
+    if isinstance(y, pd.Series):
+        column = y
+    if not (_is_real(column.dtype) or _holds_numbers(column)):
+        raise ValueError(f"y holds no numbers but {column.dtype}: pass a numeric column")
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    bad = int(np.sum(~np.isfinite(values)))
+    if bad:
+        raise ValueError(
+            f"y has {bad} values that are NaN or infinity: drop those rows or fill them"
+        )
+    return values if isinstance(y, pd.Series) else y
+
+
 def _check_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    if not len(frame.columns):
+        raise ValueError("X has 0 feature(s) (no columns) while a minimum of 1 is required")
     twice = frame.columns[frame.columns.duplicated()].unique().tolist()
     if twice:
         raise ValueError(f"columns {twice} of X are there more than once: rename or drop them")
@@ -107,7 +122,10 @@ class Scales:
         low, high = t.min(axis=0), t.max(axis=0)
         half = (high - low) / 2
         return cls(
-            np.where(largest > 0, largest, 1.0), float(rms), (low + high) / 2, np.where(half > 0, half, 1.0)
+            np.where(largest > 0, largest, 1.0),
+            float(rms),
+            (low + high) / 2,
+            np.where(half > 0, half, 1.0),
         )
 
     def t(self, t: np.ndarray) -> np.ndarray:

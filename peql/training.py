@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -76,16 +76,44 @@ def batches(
     n_steps = table.n_steps
     k = min(schedule.steps_per_batch, n_steps)
     device = table.x.device
+    everything, steps = torch.arange(n_steps, device=device), None
     while True:
         noise = torch.rand(CHUNK, n_trials, n_weights, generator=generator).to(device)
         pick = torch.rand(CHUNK, n_trials, k, schedule.points, generator=generator).to(device)
         for i in range(CHUNK):
-            steps = None if k == n_steps else torch.randperm(n_steps, generator=generator)[:k]
-            chosen = torch.arange(n_steps) if steps is None else steps
-            chosen = chosen.to(device)
+            if k < n_steps:
+                steps = torch.randperm(n_steps, generator=generator)[:k].to(device)
+            chosen = everything if steps is None else steps
             rows = (pick[i] * table.count[chosen, None]).long()
             index = (chosen[None, :, None], rows)
             yield steps, table.x[index], table.y[index], noise[i]
+
+
+class RMSProp:
+    """Plain RMSProp on groups of parameters with a base learning rate each.
+
+    torch's own takes two seconds to import and half a millisecond a step, as long as the backward
+    pass of a small network.
+    """
+
+    ALPHA, EPSILON = 0.9, 1e-8
+
+    def __init__(self, *groups: tuple[Iterable[Tensor], float]):
+        self.groups = [(list(parameters), rate) for parameters, rate in groups]
+        self.squares = [[torch.zeros_like(p) for p in group] for group, _ in self.groups]
+
+    @torch.no_grad()
+    def step(self, factor: float) -> None:
+        """Move by the gradients, at ``factor`` times the base rates, and forget them."""
+        for (parameters, rate), squares in zip(self.groups, self.squares, strict=True):
+            gradients = [p.grad for p in parameters]
+            torch._foreach_mul_(squares, self.ALPHA)
+            torch._foreach_addcmul_(squares, gradients, gradients, 1 - self.ALPHA)
+            scale = torch._foreach_sqrt(squares)
+            torch._foreach_add_(scale, self.EPSILON)
+            torch._foreach_addcdiv_(parameters, gradients, scale, -rate * factor)
+            for p in parameters:
+                p.grad = None
 
 
 def smoothness_loss(weights: Float[Tensor, "trial step weight"]) -> Float[Tensor, " trial"]:
@@ -105,12 +133,10 @@ def train(
     A loss that is not finite in the end marks a trial that blew up: the caller restarts it.
     """
     network.train()
-    gates = list(network.gates.parameters())
-    groups = [
-        {"params": list(network.weights.parameters()), "base": schedule.learning_rate},
-        {"params": gates, "base": schedule.gate_learning_rate},
-    ]
-    optimiser = torch.optim.RMSprop(groups, lr=0.0, alpha=0.9, foreach=True)
+    optimiser = RMSProp(
+        (network.weights.parameters(), schedule.learning_rate),
+        (network.gates.parameters(), schedule.gate_learning_rate),
+    )
     n_trials = network.gates.log_alpha.shape[0]
     source = batches(table, schedule, n_trials, network.n_weights, generator)
     meta = isinstance(network.weights, MetaWeights)
@@ -118,8 +144,6 @@ def train(
     error = torch.zeros(n_trials)
     for step in tqdm(range(schedule.n_steps), desc="training", disable=None if progress else True, leave=False):
         r = step / schedule.n_steps
-        for group in optimiser.param_groups:
-            group["lr"] = group["base"] * learning_rate_factor(r)
         steps, x, y, noise = next(source)
         if meta:
             steps = table.t if steps is None else table.t[steps]
@@ -127,8 +151,7 @@ def train(
         penalty = schedule.l0_weight * network.gates.l0()
         if smooth:
             penalty = penalty + schedule.smoothness * smoothness_loss(network.weights())
-        optimiser.zero_grad()
         (error + l0_factor(r) * penalty).sum().backward()
-        optimiser.step()
+        optimiser.step(learning_rate_factor(r))
     network.eval()
     return error.detach()

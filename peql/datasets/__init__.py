@@ -29,7 +29,7 @@ def load(name: str, *, random_state: int | None = 0, **options: Any) -> Dataset:
 
     >>> data = load("f1", n_t=8, n_train=16)
     >>> data.equation, data.X_train.shape
-    (a(t)*x**2 + b(t)*x, (128, 2))
+    (x**2*a(t) + x*b(t), (128, 2))
     """
     if name not in _MAKERS:
         raise unknown_name("dataset", name, _MAKERS)

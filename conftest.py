@@ -1,0 +1,26 @@
+"""For every test: shapes are checked. For nbval: the bare ``pytest --nbval notebooks/`` passes."""
+
+import os
+from pathlib import Path
+
+import pytest
+from jaxtyping import install_import_hook
+
+# The modules whose signatures name shapes are checked as they run. The public face is not:
+# its own errors for bad input are what the tests are after.
+install_import_hook(
+    ["peql.gates", "peql.network", "peql.refinement", "peql.training", "peql.weights"],
+    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",  # an int is a float
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give nbval's kernels the surroundings in which the outputs were stored."""
+    os.environ["TQDM_DISABLE"] = "1"
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.pop("MPLBACKEND", None)  # kernels then choose the inline backend
+    option = config.option
+    if option.nbval_sanitize_with is None:
+        option.nbval_sanitize_with = str(Path(__file__).parent / "tests" / "nbval_sanitize.cfg")
+    if option.nbval_kernel_name is None:
+        option.nbval_current_env = True  # this Python, whatever kernels the user has installed

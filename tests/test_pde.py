@@ -1,0 +1,221 @@
+"""What holds for the fields, their derivatives and the PDE datasets."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sympy
+
+from peql.baselines import least_squares_limit
+from peql.datasets import expand_cross_terms, from_field, load
+from peql.datasets._derivatives import DIFFERENCE, FOURIER, SPLINE
+from peql.datasets.pde import PROBLEMS, equation, solve, truth
+
+NAMES = list(PROBLEMS)
+
+
+def right_hand_side(data):
+    """The true equation, evaluated on the rows of ``data``."""
+    true = data.coefficients.loc[data.X_train[data.varying]].to_numpy()
+    values = {sympy.Symbol(name): data.X_train[name].to_numpy() for name in data.X_train}
+    where = sympy.Symbol(data.varying)
+    for letter, column in zip(data.coefficients, true.T, strict=True):
+        values[sympy.Function(letter)(where)] = column
+    return sympy.lambdify(list(values), data.equation)(*values.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("derivatives", "error"), [("paper", 1e-2), ("accurate", 1e-9)])
+def test_the_true_equation_holds_on_the_data(name, derivatives, error):
+    data = load(name, derivatives=derivatives)
+    residual = right_hand_side(data) - data.y_train
+    assert np.mean(residual**2) < error * np.var(data.y_train)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_accurate_derivatives_lower_the_limit_a_millionfold(name):
+    paper, accurate = (
+        least_squares_limit(load(name, derivatives=d)) for d in ("paper", "accurate")
+    )
+    assert accurate.y_mse < 1e-6 * paper.y_mse
+    assert accurate.coefficient_mse < 1e-6 * paper.coefficient_mse
+
+
+@pytest.mark.parametrize("name", ["advection_diffusion", "burgers"])
+def test_the_integral_of_u_over_a_period_stays(name):
+    # Both right-hand sides are derivatives in x: (f u + ε u_x)_x and (f u²/2 + ε u_x)_x.
+    total = solve(name).u.mean(axis=0)
+    assert np.allclose(total, total[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_grid_is_the_papers(name):
+    problem, (u, x, t) = PROBLEMS[name], solve(name)
+    assert u.shape == (problem.n_x, problem.n_t) and u.size == 131_072
+    assert (x[0], t[-1]) == (-problem.half_width, problem.t_end)
+    if not problem.second_half:
+        assert np.allclose(u[:, 0], problem.initial(x))
+    else:
+        assert t[0] > problem.t_end / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "printed"),
+    [  # Table III of the paper
+        ("advection_diffusion", -4.375, [-0.89, -0.79, 0.10]),
+        ("advection_diffusion", 3.125, [0.89, -2.21, 0.10]),
+        ("burgers", 0.627, [-1.15, 0.10]),
+        ("burgers", 8.157, [-1.24, 0.10]),
+    ],
+)
+def test_true_coefficients_are_those_the_paper_prints(name, where, printed):
+    rows = truth(name, solve(name)[1 if PROBLEMS[name].varying == "x" else 2])
+    nearest = rows.index[np.argmin(np.abs(rows.index - where))]
+    assert nearest == pytest.approx(where, abs=5e-4)
+    assert rows.loc[nearest].tolist() == pytest.approx(printed, abs=5.1e-3)
+
+
+def test_a_field_is_solved_once_and_cannot_be_changed():
+    assert solve("burgers", 64, 32) is solve("burgers", 64, 32)
+    with pytest.raises(ValueError, match="read-only"):
+        solve("burgers", 64, 32).u[0, 0] = 1
+
+
+def test_cross_terms_are_the_products_of_the_columns_they_name():
+    data = load("burgers", n_x=64, n_t=32, cross_terms=True)
+    X = data.X_train
+    assert X.shape == (64 * 32, 19 + 1)
+    for name in X.columns.drop("t"):
+        factors = {s.name: X[s.name] for s in sympy.sympify(name).free_symbols}
+        assert np.allclose(X[name], eval(name, {}, factors))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_with_cross_terms_the_equation_is_linear_in_columns(name):
+    linear = equation(name, cross_terms=True)
+    columns = load(name, n_x=64, n_t=64, cross_terms=True).X_train
+    assert {symbol.name for symbol in linear.free_symbols} <= set(columns)
+    assert expand_cross_terms(linear) == equation(name)
+
+
+def test_rows_come_in_the_order_of_the_varying_coordinate():
+    u, x, t = solve("burgers", 64, 32)
+    along_t = load("burgers", n_x=64, n_t=32)
+    along_x, _ = from_field(u, x, t, varying="x")
+    assert np.array_equal(along_t.X_train["u"].to_numpy().reshape(32, 64), u.T)
+    assert np.array_equal(along_x["u"].to_numpy().reshape(64, 32), u)
+    assert np.array_equal(along_t.X_train["t"].unique(), along_t.coefficients.index)
+
+
+def test_noise_is_in_the_training_rows_only_and_is_repeatable():
+    options = {"n_x": 64, "n_t": 64}
+    clean = load("burgers", **options)
+    noisy, again = (load("burgers", noise=0.05, random_state=1, **options) for _ in range(2))
+    other = load("burgers", noise=0.05, random_state=2, **options)
+    pd.testing.assert_frame_equal(noisy.X_train, again.X_train)
+    pd.testing.assert_frame_equal(noisy.X_test, clean.X_train)
+    assert not np.allclose(noisy.X_train["u"], other.X_train["u"])
+    added = noisy.X_train["u"] - clean.X_train["u"]
+    assert added.std() == pytest.approx(0.05 * clean.X_train["u"].std(), rel=0.05)
+
+
+def test_smooth_derivatives_resist_noise():
+    def limit(derivatives):
+        data = load("burgers", noise=0.01, derivatives=derivatives)
+        return least_squares_limit(data).coefficient_mse
+
+    assert limit("smooth") < 1e-2 * limit("paper")
+
+
+def test_smooth_drops_the_half_window_at_edges():
+    data = load("burgers", n_x=64, n_t=64, derivatives="smooth", window=(21, 11))
+    assert len(data.coefficients) == 64 - 10 and len(data.X_train) == 64 * (64 - 10)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_differences_are_exact_for_polynomials_up_to_the_edges(order):
+    grid = np.linspace(-1, 1, 12)
+    polynomial = np.polynomial.Polynomial(np.arange(1.0, order + 3))
+    expected = polynomial.deriv(order)(grid)
+    assert np.allclose(DIFFERENCE(polynomial(grid), grid, order, axis=0), expected)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_a_halved_step_quarters_the_error_of_differences(order):
+    def error(n):
+        grid = np.linspace(0, 2, n)
+        expected = np.sin(grid + order * np.pi / 2)
+        inside = slice(4, -4)
+        return np.abs(DIFFERENCE(np.sin(grid), grid, order, axis=0) - expected)[inside].max()
+
+    assert error(101) / error(201) == pytest.approx(4, rel=0.15)
+
+
+@pytest.mark.parametrize("n", [31, 32])
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_fourier_is_exact_for_waves(n, order):
+    grid = np.linspace(0, 2 * np.pi, n, endpoint=False)
+    expected = 3**order * np.sin(3 * grid + order * np.pi / 2)
+    assert np.allclose(FOURIER(np.sin(3 * grid), grid, order, axis=0), expected)
+
+
+def test_splines_take_any_increasing_grid():
+    grid = np.linspace(0, 1, 60) ** 1.5
+    assert np.allclose(SPLINE(np.exp(grid), grid, 2, axis=0), np.exp(grid), atol=1e-6)
+
+
+def travelling_wave(n_x=32, n_t=16, *, endpoint=False):
+    x, t = np.linspace(0, 2 * np.pi, n_x, endpoint=endpoint), np.linspace(0, 1, n_t)
+    return np.cos(x[:, None]) * np.exp(-t), x, t
+
+
+def with_nan(u, x, t):
+    u = u.copy()
+    u[3, 5] = np.nan
+    return u, x, t
+
+
+u, x, t = travelling_wave()
+BAD = {
+    "shape": ((u[:, :-1], x, t), {}, r"\(32, 16\), got \(32, 15\)"),
+    "transposed": ((u.T, x, t), {}, "transposed"),
+    "NaN": (with_nan(u, x, t), {}, r"NaN or infinite, the first at \(3, 5\)"),
+    "few in x": (travelling_wave(n_x=8), {"order": 4}, "too few points along x .* 9 .* got 8"),
+    "few in t": (travelling_wave(n_t=5), {}, "too few points along t .* 8 .* got 5"),
+    "few for differences": (
+        (u[:5], x[:5], t),
+        {"order": 3, "periodic": False, "derivatives": "paper"},
+        "too few points along x .* 6 .* got 5",
+    ),
+    "few for the window": ((u, x, t), {"derivatives": "smooth"}, "41 .* smaller window"),
+    "even window": ((u, x, t), {"derivatives": "smooth", "window": 10}, "odd"),
+    "uneven x": ((u, x**1.1, t), {}, "x must be uniform"),
+    "uneven t": ((u, x, t**2), {"derivatives": "paper"}, "t must be uniform"),
+    "not increasing": ((u, x[::-1], t), {}, "x must increase"),
+    "a ramp": ((u + x[:, None], x, t), {}, "not periodic"),
+    "a kink": (((x[:, None] - np.pi) ** 2 + 0 * t, x, t), {}, "not periodic"),
+    "the end point twice": (travelling_wave(endpoint=True), {}, "without its end point"),
+    "order": ((u, x, t), {"order": 0}, "at least 1"),
+    "order of splines": ((u, x, t), {"order": 7, "periodic": False}, "6 times"),
+    "varying": ((u, x, t), {"varying": "y"}, "unknown varying coordinate 'y'"),
+    "derivatives": ((u, x, t), {"derivatives": "papers"}, "did you mean 'paper'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_clear_error(case):
+    arrays, options, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        from_field(*arrays, **options)
+
+
+def test_good_input_passes_the_same_checks():
+    for options in ({}, {"derivatives": "paper"}, {"periodic": False}):
+        X, y = from_field(u, x, t, **options)
+        assert np.allclose(y, -X["u"], atol=2e-3)
+
+
+def test_bad_options_of_a_dataset():
+    with pytest.raises(ValueError, match="noise must not be negative"):
+        load("burgers", noise=-1)
+    with pytest.raises(ValueError, match="did you mean 'burgers'"):
+        solve("burger")

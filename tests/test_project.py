@@ -1,0 +1,127 @@
+"""Laws about the repository itself."""
+
+import importlib.metadata
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import peql
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+
+
+def lock_lines() -> list[str]:
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_lock_pins_every_name_once_and_exactly() -> None:
+    # No options, addresses, ranges, wildcards or local builds such as 2.13.0+cpu.
+    loose = [line for line in lock_lines() if not re.fullmatch(r"[\w.-]+==\w+(\.\w+)*", line)]
+    assert loose == []
+    names = [canonicalize_name(line.split("==")[0]) for line in lock_lines()]
+    assert len(names) == len(set(names))
+
+
+def test_lock_satisfies_pyproject() -> None:
+    pins = {canonicalize_name(n): v for n, v in (line.split("==") for line in lock_lines())}
+    extras = PROJECT["optional-dependencies"].values()
+    for text in [*PROJECT["dependencies"], *(text for extra in extras for text in extra)]:
+        required = Requirement(text)
+        pin = pins.get(canonicalize_name(required.name))
+        assert pin is not None, f"{text} has no pin in requirements.lock"
+        assert required.specifier.contains(pin), f"{text} is not met by {pin}"
+
+
+def test_environment_installs_the_lock_and_nothing_else() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    assert environment["dependencies"] == [
+        "python=3.11",
+        "pip",
+        {"pip": ["-r requirements.lock", "-e ."]},
+    ]
+
+
+def test_version_is_the_same_everywhere() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    versions = {PROJECT["version"], peql.__version__, importlib.metadata.version("peql")}
+    assert versions == {citation["version"]}
+
+
+def test_every_page_of_the_toc_exists() -> None:
+    def pages(node: object) -> Iterator[str]:
+        if isinstance(node, dict):
+            yield from (node[key] for key in ("root", "file") if key in node)
+            for value in node.values():
+                yield from pages(value)
+        elif isinstance(node, list):
+            for value in node:
+                yield from pages(value)
+
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    ends = (".md", ".ipynb")
+    missing = [p for p in pages(toc) if not any((ROOT / (p + end)).is_file() for end in ends)]
+    assert missing == []
+
+
+def test_every_notebook_is_in_the_toc() -> None:
+    toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    assert [p.name for p in NOTEBOOKS if f"notebooks/{p.stem}\n" not in toc] == []
+
+
+def code_cells(path: Path) -> list[nbformat.NotebookNode]:
+    notebook = nbformat.read(path, as_version=4)
+    return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+
+
+@each_notebook
+def test_notebook_has_one_parameters_cell(path: Path) -> None:
+    tags = [tag for cell in code_cells(path) for tag in cell.metadata.get("tags", [])]
+    assert tags.count("parameters") == 1
+
+
+@each_notebook
+def test_notebook_was_stored_after_one_run_from_top_to_bottom(path: Path) -> None:
+    cells = code_cells(path)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert not any(out.output_type == "error" for cell in cells for out in cell.outputs)
+
+
+def texts(value: object, key: str = "") -> Iterator[str]:
+    """The strings of an output, without pictures (whose base64 can spell anything)."""
+    if isinstance(value, dict):
+        for k, v in value.items():
+            yield from texts(v, k)
+    elif isinstance(value, list):
+        for v in value:
+            yield from texts(v, key)
+    elif isinstance(value, str) and "image/" not in key:
+        yield value
+
+
+MACHINE_PATH = re.compile(
+    r"(?<![\w./])/(?:work|tmp|root|opt|home|Users|var|usr|private|mnt)/\S*|\b[A-Z]:\\Users\b\S*"
+)
+
+
+def test_machine_paths_are_recognised() -> None:
+    folders = [f"/{name}/" for name in ("home", "tmp", "root")]
+    assert all(MACHINE_PATH.search(f"saved to '{folder}x.csv'") for folder in folders)
+    assert not MACHINE_PATH.search("a/tmp/b https://example.org/home/x results/table.csv 1/2")
+
+
+@each_notebook
+def test_notebook_outputs_name_no_path_of_a_machine(path: Path) -> None:
+    stored = (text for cell in code_cells(path) for out in cell.outputs for text in texts(out))
+    found = [match.group() for text in stored for match in MACHINE_PATH.finditer(text)]
+    assert found == []
