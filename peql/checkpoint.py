@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -29,7 +28,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     header = {
         "format": FORMAT,
         "model": type(model).__name__,
-        "parameters": parameters,
+        "parameters": {k: _plain(v) for k, v in parameters.items()},
         "columns": model._columns,
         "named": hasattr(model, "feature_names_in_"),
         "best_trial": model.best_trial_,
@@ -46,14 +45,24 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         **{f"network.{k}": v.numpy() for k, v in model.network_.state_dict().items()},
     }
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; pass the path of a file")
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(part, "xb") as file:
             np.savez_compressed(file, **arrays)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it; a random generator is not kept."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return None if isinstance(value, np.random.RandomState) else value
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -62,33 +71,35 @@ def load(path: str | os.PathLike[str]) -> Any:
     A model with primitives of your own needs them registered first, see ``peql.primitives``.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
         header = json.loads(str(arrays["header"]))
         if header["format"] != FORMAT:
             raise ValueError(f"its format is {header['format']!r}")
-        cls = MODELS[header["model"]]
-    except FileNotFoundError:
+        model = MODELS[header["model"]](**header["parameters"])
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
         raise
-    except (BadZipFile, EOFError, KeyError, ValueError, TypeError, OSError) as error:
+    except Exception as error:  # a file can be broken in more ways than one can list
         raise ValueError(
             f"{os.fspath(path)} is not a whole peql model ({error}): expected a file that "
             f"model.save wrote, format {FORMAT}"
         ) from error
-    model = cls(**header["parameters"])
-    kinds = primitives.resolve(model.primitives)  # an unregistered primitive is named here
+    primitives.resolve(model.primitives)  # an unregistered primitive is named here
     try:
         _fill(model, header, arrays)
-    except (KeyError, IndexError, ValueError, TypeError, RuntimeError) as error:
+    except Exception as error:
         raise ValueError(
-            f"{os.fspath(path)} is damaged: its {len(kinds)} primitives and stored arrays do not "
-            f"fit together ({error}); save the model again"
+            f"{os.fspath(path)} is damaged: what it holds does not fit together ({error}); "
+            "save the model again"
         ) from error
     return model
 
 
 def _fill(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Set the fitted attributes from the file."""
+    for name, values in arrays.items():
+        if name != "header" and not np.isfinite(values).all():
+            raise ValueError(f"{name} has values that are NaN or infinite")
     model.n_features_in_ = len(header["columns"])
     if header["named"]:
         model.feature_names_in_ = np.array(header["columns"], dtype=object)
@@ -99,7 +110,7 @@ def _fill(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
     )
     model.trials_ = pd.DataFrame(header["trials"]).rename_axis("trial")
     model.best_trial_ = int(header["best_trial"])
-    model.network_ = model._network(len(model.t_), 1).double().eval()
+    model.network_ = model._network(len(model.t_)).double().eval()
     prefix = "network."
     state = {
         k[len(prefix) :]: torch.from_numpy(v) for k, v in arrays.items() if k.startswith(prefix)

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,9 +23,9 @@ from . import primitives as P
 from . import symbolic
 from .network import SymbolicNetwork
 from .refinement import PRECISION, Fit, Formula, Points, as_trained, mean_squared_error, refine
-from .tables import Arranged, Scales, arrange, check_table, check_target, column_index
+from .tables import Arranged, arrange, check_table, check_target, column_index
 from .training import Schedule, train
-from .weights import MetaWeights, SingleWeights, StackedWeights
+from .weights import MetaWeights
 
 PAPER_THRESHOLD = 0.01  # terms with smaller numbers are not printed when nothing was refined
 RESTARTS = 3  # times a trial that blew up begins again
@@ -115,6 +115,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
             fit = self._finish(network, arranged)
             results.append((fit, training_seconds + time.perf_counter() - started))
         self.trials_ = self._trial_table(results, restarts, arranged)
+        self.n_iter_ = self.max_iter
         self.best_trial_ = _choose(self.trials_, self._raw_error(PRECISION))
         self._keep(results[self.best_trial_][0], networks[self.best_trial_])
         return self
@@ -124,13 +125,10 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
-        for name, high in (
-            ("l0_weight", np.inf),
-            ("smoothness", np.inf),
-            ("validation_fraction", 1),
-        ):
+        limits = {"l0_weight": np.inf, "smoothness": np.inf, "validation_fraction": 1}
+        for name, high in limits.items():
             value = getattr(self, name, 0.0)
-            if not isinstance(value, Real) or not 0 <= value < high:
+            if not isinstance(value, (int, float, np.number)) or not 0 <= value < high:
                 raise ValueError(f"{name}={value!r}: expected a number in [0, {high})")
         try:
             kind = torch.device(self.device).type
@@ -187,15 +185,17 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
             steps_per_batch=min(self._steps_per_batch * self._points // points, MOST_STEPS),
         )
 
-    def _network(self, n_steps: int, n_trials: int) -> SymbolicNetwork:
-        return SymbolicNetwork(
-            len(self.feature_names_),
-            weights=self._weights,
-            n_steps=n_steps,
-            primitives=self.primitives,
-            n_layers=self.n_layers,
-            n_trials=n_trials,
-        )
+    def _network(self, n_steps: int, n_trials: int = 1, seed: int = 0) -> SymbolicNetwork:
+        with torch.random.fork_rng(devices=[]):  # the user's random numbers go on as they were
+            torch.default_generator.manual_seed(seed)
+            return SymbolicNetwork(
+                len(self.feature_names_),
+                weights=self._weights,
+                n_steps=n_steps,
+                primitives=self.primitives,
+                n_layers=self.n_layers,
+                n_trials=n_trials,
+            )
 
     def _train_trials(
         self, arranged: Arranged, seed: int
@@ -209,13 +209,11 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
             waiting = [k for k in range(self.n_trials) if k not in finished]
             if not waiting:
                 break
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed + attempt)
-                batch = self._network(n_steps, len(waiting)).to(self.device)
+            batch = self._network(n_steps, len(waiting), seed + attempt).to(self.device)
             generator = torch.Generator().manual_seed(seed + attempt + 1)
             loss = train(batch, table, schedule, generator, self.verbose)
             for i, k in enumerate(waiting):
-                single = self._network(n_steps, 1)
+                single = self._network(n_steps)
                 single.load_state_dict({n: v[i : i + 1] for n, v in batch.state_dict().items()})
                 if all(bool(v.isfinite().all()) for v in single.state_dict().values()) and bool(
                     loss[i].isfinite()
@@ -288,12 +286,18 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         columns = list(fit.formula.open)
         network.gates.log_alpha.fill_(-100.0)
         network.gates.log_alpha[0, columns] = 100.0
-        full = torch.zeros(len(fit.weights), network.n_weights, dtype=torch.float64)
-        full[:, columns] = fit.weights[..., 0]
-        if isinstance(network.weights, (SingleWeights, StackedWeights)):
-            network.weights.value.copy_(full[None])
+        t, values = self.scales_.t(self.t_), fit.weights[..., 0]
+        if fit.weights.shape[-1] > 1:  # lines over ranges of t: follow them to both ends
+            ends, slopes = np.array([[-1.0], [1.0]]), fit.weights[[0, -1], :, 1]
+            outer = values[[0, -1]] + slopes * torch.from_numpy(ends - t[[0, -1]])
+            t, kept = np.unique(np.concatenate([t, ends]).round(12), axis=0, return_index=True)
+            values = torch.cat([values, outer])[torch.from_numpy(kept)]
+        full = torch.zeros(len(values), network.n_weights, dtype=torch.float64)
+        full[:, columns] = values
+        if isinstance(network.weights, MetaWeights):
+            network.weights.interpolate(torch.from_numpy(t), full)
         else:
-            network.weights.interpolate(torch.as_tensor(self.scales_.t(self.t_)), full)
+            network.weights.value.copy_(full[None])
 
     def _set_equation(self) -> None:
         weights = self._open_weights(self.t_)

@@ -97,7 +97,7 @@ def resolve(choice: PrimitiveChoice) -> list[tuple[Primitive, int]]:
     if not isinstance(choice, Mapping):
         items = list(choice)
         choice = {item: items.count(item) for item in items}
-    pairs = []
+    pairs: list[tuple[Primitive, int]] = []
     for item, copies in choice.items():
         primitive = item if isinstance(item, Primitive) else get(item)
         if int(copies) != copies or copies < 1:
@@ -130,7 +130,7 @@ class Layout:
         self.n_out = sum(copies for _, copies in kinds)
 
     def activate(self, g: Tensor) -> list[Tensor]:
-        """Apply every kind to its rows of ``g`` (..., n_in, point); they join to (..., n_out, point)."""
+        """Apply every kind to its rows of ``g`` (..., n_in, point); joined (..., n_out, point)."""
         blocks, start = [], 0
         for primitive, copies in self.kinds:
             arguments = []

@@ -20,6 +20,9 @@ from .primitives import Layout, Primitive
 PRECISION = 1e-22  # mean squared error, relative to y's, below which a fit counts as exact
 FAR = 30.0  # a step whose error is this many times the expected one is stuck
 REACH = 4  # steps between a stuck step and a neighbour whose solution it tries
+EVIDENCE = 8  # independent rows that a step counts for when a removal is judged
+COARSE = 1e-4  # share of y's power; while more is unexplained, closed weights are tried
+ADDITIONS_TRIED = 4  # closed weights, most promising first, that are tried before giving up
 SAMPLE = 16  # steps on which a removal is tried first
 DECISION_POINTS = 96  # rows per step on which removals are tried; the last fit uses all rows,
 DECISION_ROWS = 4096  # or this many rows in all, where steps are few
@@ -91,6 +94,29 @@ class Formula:
             if i in self._used:
                 values[i] = apply(unit.primitive, [total(argument) for argument in unit.arguments])
         return [total(output) for output in self.outputs]
+
+    def reachable(self) -> list[int]:
+        """All weights, open or not, that lead from a part in use to a part in use."""
+        found, offset, first_unit = [], 0, self.n_features
+        columns = list(range(self.n_features))  # node of each h column
+        for layer, (n_in, n_out) in enumerate(self.shapes):
+            last = layer == len(self.shapes) - 1
+            units = [] if last else self.layout.units()
+            nodes = [first_unit + k for k in range(len(units))]
+            targets = set(range(n_out)) if last else set()
+            for node, (_, arguments) in zip(nodes, units, strict=True):
+                if node in self._used:
+                    targets |= set(arguments)
+            found += [
+                offset + o * n_in + i
+                for o in targets
+                for i, node in enumerate(columns)
+                if node < self.n_features or node in self._used
+            ]
+            offset += n_in * n_out
+            first_unit += len(units)
+            columns = nodes + columns
+        return found
 
     def __call__(
         self, weights: Sequence[Tensor], x: Float[Tensor, "step point feature"]
@@ -173,7 +199,8 @@ class Points:
     def __post_init__(self) -> None:
         count = self.mask.sum(-1).clamp(min=1)
         power = (self.y.square() * self.mask).sum(-1) / count
-        overall = power.mean().clamp(min=1e-300)
+        overall = power.mean()
+        overall = torch.where(overall > 0, overall, 1.0)  # y is 0 everywhere: its unit is 1
         object.__setattr__(self, "count", count)
         object.__setattr__(self, "floor", PRECISION * torch.maximum(power, 1e-6 * overall))
 
@@ -200,13 +227,23 @@ class Fit:
     constant: tuple[bool, ...]
     error: Tensor  # (step,) mean squared error
 
-    def information(self, points: Points) -> float:
-        """Schwarz's criterion over all steps, with errors below the floor taken as equal."""
+    def explains(self, share: float, points: Points) -> bool:
+        """Whether all but ``share`` of y's power is explained."""
+        power = (points.y.square() * points.mask).sum()
+        return bool((self.error * points.count).sum() <= share * power)
+
+    def information(self, points: Points, evidence: float = torch.inf) -> float:
+        """Schwarz's criterion, with errors below the floor taken as equal.
+
+        A step's rows count for at most ``evidence`` independent ones.
+        """
         n_steps, n_weights, n_degrees = self.weights.shape
         n_constant = sum(self.constant)
         n_free = (n_weights - n_constant) * n_steps * n_degrees + n_constant
-        misfit = (points.count * torch.log(self.error + points.floor)).sum()
-        return float(misfit + n_free * torch.log(points.count.sum()))
+        n_rows = points.count.clamp(max=evidence).sum()
+        share = points.count / points.count.sum()
+        misfit = torch.log((share * (self.error + points.floor)).sum())
+        return float(n_rows * misfit + n_free * torch.log(n_rows))
 
 
 def mean_squared_error(formula: Formula, weights: Tensor, points: Points) -> Tensor:
@@ -250,7 +287,8 @@ def solve(
         better = new_error < error[active]
         gain = torch.where(better, 1 - new_error / error[active], 0.0)
         weights[active[better]] = trial[better]
-        idle[active] = torch.where(gain > 1e-3, 0.0, idle[active] + 1)
+        waits = ~better & (damping[active] < 1e4)  # a shorter step may still help
+        idle[active] = torch.where(waits, idle[active], torch.where(gain > 1e-3, 0.0, idle[active] + 1))
         error[active] = torch.where(better, new_error, error[active])
         damping[active] = (damping[active] * torch.where(better, 0.1, 10.0)).clamp(1e-15, 1e6)
     return Fit(formula, weights, tuple(constant), error)
@@ -323,8 +361,12 @@ def importance(fit: Fit, points: Points) -> Tensor:
 
 
 def remove_spare(fit: Fit, points: Points) -> Fit:
-    """Remove weights one at a time, least important first, while Schwarz's criterion falls."""
-    best = fit.information(points)
+    """Remove weights one at a time, least important first, while Schwarz's criterion falls.
+
+    Errors of real data (of a numerical derivative, say) are smooth functions of the inputs, which
+    spare terms fit: a weight stays only if it divides the error by about two or more.
+    """
+    best = fit.information(points, EVIDENCE)
     tried: set[tuple[int, ...]] = set()
     progress = True
     while progress:
@@ -339,11 +381,72 @@ def remove_spare(fit: Fit, points: Points) -> Fit:
             if hopeless(*start, points, expected):
                 continue
             candidate = refit(*start, points, expected)
-            score = candidate.information(points)
+            score = candidate.information(points, EVIDENCE)
             if score < best:
                 fit, best, progress = candidate, score, True
                 break
     return fit
+
+
+def add_missing(fit: Fit, points: Points) -> Fit:
+    """Open closed weights between parts in use, one at a time, while Schwarz's criterion falls.
+
+    Training may close a gate too soon when two inputs resemble each other. The candidate is the
+    weight that would lower the error most if the output were linear in it.
+    """
+    best = fit.information(points, EVIDENCE)
+    tried: set[tuple[int, ...]] = set()
+    while not fit.explains(COARSE, points):
+        wider = Formula(fit.formula.layout, fit.formula.shapes, fit.formula.reachable())
+        weights, constant = _widen(fit, wider)
+        y, jacobian = wider.jacobian(weights, points)
+        residual = (points.y - y) * points.mask
+        jacobian = jacobian * points.mask[..., None, None]
+        known = [wider.open.index(flat) for flat in fit.formula.open]
+        others = [k for k in range(len(wider.open)) if k not in known]
+        gains = _linear_gain(jacobian, residual, known, others)
+        accepted = False
+        for i in gains.argsort(descending=True)[:ADDITIONS_TRIED].tolist():
+            formula = Formula(
+                fit.formula.layout, fit.formula.shapes, [*fit.formula.open, wider.open[others[i]]]
+            )
+            if formula.open in tried or formula.open == fit.formula.open:
+                continue
+            tried.add(formula.open)
+            candidate = refit(formula, *_widen(fit, formula), points)
+            score = candidate.information(points, EVIDENCE)
+            if score < best:
+                fit, best, accepted = candidate, score, True
+                break
+        if not accepted:
+            break
+    return fit
+
+
+def _widen(fit: Fit, formula: Formula) -> tuple[Tensor, tuple[bool, ...]]:
+    """The weights for a formula with more open weights; the new ones are 0."""
+    steps, _, degrees = fit.weights.shape
+    weights = fit.weights.new_zeros(steps, len(formula.open), degrees)
+    weights[:, [formula.open.index(flat) for flat in fit.formula.open]] = fit.weights
+    return weights, (False,) * len(formula.open)
+
+
+def _linear_gain(
+    jacobian: Float[Tensor, "step point weight degree"],
+    residual: Float[Tensor, "step point"],
+    known: list[int],
+    others: list[int],
+) -> Float[Tensor, " other"]:
+    """How much of the squared residual each other weight could explain beyond the known ones."""
+    old = jacobian[:, :, known].flatten(2)
+    new = jacobian[:, :, others].flatten(2)
+    basis = torch.linalg.qr(old).Q
+    new = new - basis @ (basis.mT @ new)
+    rest = residual[..., None] - basis @ (basis.mT @ residual[..., None])
+    power = new.square().sum(1)
+    size = power.amax(dim=0, keepdim=True).clamp(min=1e-300)
+    gain = torch.where(power > 1e-12 * size, (new * rest).sum(1).square() / power.clamp(min=1e-300), 0.0)
+    return gain.sum(0).unflatten(0, (len(others), -1)).sum(-1)
 
 
 def freeze_constant(fit: Fit, points: Points) -> Fit:
@@ -377,6 +480,8 @@ def refine(
     fit = as_trained(layout, shapes, weights, points)
     few = points.thinned(max(DECISION_POINTS, DECISION_ROWS // len(points.x)))
     fit = refit(fit.formula, fit.weights, fit.constant, few)
+    if not fit.explains(COARSE, few):
+        fit = add_missing(fit, few)
     n_weights = len(fit.constant) + 1
     # With shared scales settled all steps are alike, and weights that hid behind them can go.
     while len(fit.constant) < n_weights:

@@ -46,7 +46,7 @@ class ParametricEquation:
         return [sympy.Function(name)(*self.varying) for name in self.names]
 
     def at(self, values: Sequence[float], threshold: float = 0.0) -> sympy.Expr:
-        """The equation with numbers for the coefficients; terms below ``threshold`` are left out."""
+        """The equation with numbers as coefficients; terms below ``threshold`` are left out."""
         rounding = [10.0**-DIGITS * size for size in self.sizes]
         numbers = {
             f: number(0.0 if abs(v) < r else v)
@@ -101,7 +101,7 @@ def structure(expression: sympy.Expr, features: Sequence[str]) -> frozenset:
 
 
 def _skeleton(part: sympy.Expr, features: Sequence[str]) -> tuple:
-    factors = []
+    factors: list[tuple] = []
     for factor in sympy.Mul.make_args(part):
         base, power = factor.as_base_exp()
         if isinstance(base, sympy.Symbol) or not base.args:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from .weights import HIDDEN
 ROWS_PER_STEP = 4096  # more rows at one t are thinned to this many
 SHORT = 5  # a step with fewer rows keeps all of them for the fit
 POOL_ROWS = 32  # rows in a range of t that stands for a step where t lies on no grid
+MOST_POOLS = HIDDEN[-1] - 2  # a kink of the meta-weight unit for each, and for both ends of t
 
 
 def column_index(columns: Sequence[str], varying: str | int, named: bool = True) -> int:
@@ -28,17 +30,19 @@ def column_index(columns: Sequence[str], varying: str | int, named: bool = True)
     if isinstance(varying, str):
         if not named:
             raise ValueError(
-                f"varying={varying!r}, but X has no column names: pass a DataFrame, or the position "
-                f"of the column, 0 to {n - 1}"
+                f"varying={varying!r}, but X has no column names: pass a DataFrame, or the "
+                f"position of the column, 0 to {n - 1}"
             )
         if varying not in columns:
             raise unknown_name("varying column", varying, columns)
         return list(columns).index(varying)
-    if isinstance(varying, bool) or not isinstance(varying, Integral):
-        raise ValueError(f"varying={varying!r}: expected the name of a column or its position")
-    if not -n <= varying < n:
+    try:
+        position = operator.index(varying)  # any kind of integer
+    except TypeError as error:
+        raise ValueError(f"varying={varying!r}: expected a column's name or position") from error
+    if not -n <= position < n:
         raise ValueError(f"varying={varying}: X has {n} columns, numbered 0 to {n - 1}")
-    return int(varying) % n
+    return position % n
 
 
 def check_table(X: Any) -> Any:
@@ -47,19 +51,20 @@ def check_table(X: Any) -> Any:
         X = _check_frame(X)
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
         _check_finite(X, [f"number {k}" for k in range(X.shape[1])])
-    if np.ndim(X) == 2 and len(X) == 0:
+    if len(np.shape(X)) == 2 and np.shape(X)[0] == 0:
         raise ValueError("X is empty (0 sample(s)), while a minimum of 1 is required: pass rows")
     return X
 
 
 def check_target(y: Any, X: Any) -> Any:
     """Say what is wrong with ``y``; returns it."""
-    if np.ndim(X) and np.ndim(y) and len(X) != len(y):
-        raise ValueError(f"X has {len(X)} rows and y has {len(y)}: each row of X needs one y")
-    column = pd.Series(np.asarray(y).ravel()) if np.ndim(y) else pd.Series(dtype=float)
-    if isinstance(y, pd.Series):
-        column = y
-    if not (_is_real(column.dtype) or _holds_numbers(column)):
+    rows = [shape[0] for shape in (np.shape(X), np.shape(y)) if shape]
+    if len(set(rows)) > 1:
+        raise ValueError(f"X has {rows[0]} rows and y has {rows[1]}: each row of X needs one y")
+    column = y if isinstance(y, pd.Series) else pd.Series(np.asarray(y).ravel())
+    if is_complex_dtype(column.dtype):
+        raise ValueError("Complex data not supported: y holds complex numbers")
+    if not (is_numeric_dtype(column.dtype) or _holds_numbers(column)):
         raise ValueError(f"y holds no numbers but {column.dtype}: pass a numeric column")
     values = column.to_numpy(dtype=float, na_value=np.nan)
     bad = int(np.sum(~np.isfinite(values)))
@@ -77,17 +82,17 @@ def _check_frame(frame: pd.DataFrame) -> pd.DataFrame:
     if twice:
         raise ValueError(f"columns {twice} of X are there more than once: rename or drop them")
     frame = frame.astype({c: float for c in frame if _holds_numbers(frame[c])})
-    other = {str(c): str(kind) for c, kind in frame.dtypes.items() if not _is_real(kind)}
+    other = {
+        str(c): str(kind)
+        for c, kind in frame.dtypes.items()
+        if not is_numeric_dtype(kind) or is_complex_dtype(kind)
+    }
     if other:
         raise ValueError(
             f"columns of X that hold no numbers: {other}. Drop them, or encode them as numbers"
         )
     _check_finite(frame.to_numpy(dtype=float, na_value=np.nan), [repr(c) for c in frame])
     return frame
-
-
-def _is_real(kind: Any) -> bool:
-    return is_numeric_dtype(kind) and not is_complex_dtype(kind)
 
 
 def _holds_numbers(column: pd.Series) -> bool:
@@ -106,7 +111,7 @@ def _check_finite(values: np.ndarray, names: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Scales:
-    """Factors between raw and scaled units; one for y at all t, so coefficients stay smooth in t."""
+    """Factors between raw and scaled units; one for y at all t: coefficients stay smooth in t."""
 
     x: np.ndarray
     y: float
@@ -115,14 +120,17 @@ class Scales:
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray, t: np.ndarray) -> Scales:
-        """Largest magnitude of each feature, root mean square of y, range of t."""
+        """Largest magnitude of each feature (outliers aside), root mean square of y, range of t."""
         largest = np.abs(x).max(axis=0, initial=0.0)
+        unit = np.where(largest > 0, largest, 1.0)
+        spread = np.sqrt(np.mean((x / unit) ** 2, axis=0))
+        unit = unit * np.where(spread > 0, np.minimum(1.0, 3 * spread), 1.0)
         size = np.abs(y).max(initial=0.0)
         rms = size * np.sqrt(np.mean((y / size) ** 2)) if size > 0 else 1.0
         low, high = t.min(axis=0), t.max(axis=0)
         half = (high - low) / 2
         return cls(
-            np.where(largest > 0, largest, 1.0),
+            unit,
             float(rms),
             (low + high) / 2,
             np.where(half > 0, half, 1.0),
@@ -169,16 +177,13 @@ def arrange(
 
     trained = _padded(step, len(values), fitted_rows, x, y)
     filled = trained.mask.any(-1)  # a t whose only row is held out is not trained on
-    table = Table(
-        *(a[filled].to(device, torch.float32) for a in (trained.x, trained.y[..., None])),
-        t=torch.as_tensor(scales.t(values))[filled].to(device, torch.float32),
-        count=trained.count[filled].to(device, torch.float32),
-    )
+    columns = trained.x, trained.y[..., None], torch.as_tensor(scales.t(values)), trained.count
+    table = Table(*(a[filled].to(device, torch.float32) for a in columns))
     if not pooled:
         points, held_out = trained, _padded(step, len(values), held_rows, x, y)
         return Arranged(values, points, held_out, table, scales)
-    step, centres = _pools(scaled_t[:, 0])
-    offset = scaled_t[:, 0] - centres[step]
+    step, centres = _pools(scaled_t[:, 0], pool_below)
+    offset = (scaled_t[:, 0] - centres[step]).round(12)  # exactly 0 where a range is one t
     points = _padded(step, len(centres), fitted_rows, x, y, offset)
     held_out = _padded(step, len(centres), held_rows, x, y, offset)
     raw = centres[:, None] * scales.t_half + scales.t_centre
@@ -202,14 +207,23 @@ def _held_out(step: np.ndarray, fraction: float, spare_short: bool) -> np.ndarra
     return rank < share[step]
 
 
-def _pools(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ranges of t with about equally many rows: the range of each row, and the centres."""
-    n_pools = int(np.clip(len(t) // POOL_ROWS, 1, HIDDEN[-1]))
-    edges = np.unique(np.quantile(t, np.linspace(0, 1, n_pools + 1)))
-    step = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, max(len(edges) - 2, 0))
-    used, step = np.unique(step, return_inverse=True)
-    counts = np.bincount(step)
-    return step, np.bincount(step, weights=t) / counts
+def _pools(t: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ranges of t to fit as one step: the range of each row, and the centres.
+
+    A t with at least ``least`` rows is a range of its own, others are joined to their neighbours.
+    """
+    values, step, counts = np.unique(t, return_inverse=True, return_counts=True)
+    enough = max(POOL_ROWS, len(t) / MOST_POOLS)
+    pool, rows, last = np.zeros(len(values), dtype=int), [0], 0
+    for k, n in enumerate(counts):
+        if rows[-1] and (n >= least or last >= least or rows[-1] >= enough):
+            rows.append(0)
+        pool[k], rows[-1], last = len(rows) - 1, rows[-1] + n, n
+    full = np.flatnonzero(np.array(rows) >= least)
+    if len(full):  # what is left over joins the full range before it, or the first
+        pool = np.maximum(np.searchsorted(full, pool, side="right") - 1, 0)
+    step = pool[step]
+    return step, np.bincount(step, weights=t) / np.bincount(step)
 
 
 def _padded(

@@ -22,6 +22,8 @@ def jagged(t: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Benchmark:
+    """An equation and the functions of t that are its coefficients."""
+
     equation: sympy.Expr
     coefficients: dict[str, Callable[[np.ndarray], np.ndarray]]
 
@@ -76,7 +78,7 @@ def make_analytic(
     n_train: int = 512,
     n_test: int = 256,
 ) -> Dataset:
-    """Draw a benchmark as in the paper: x uniform on [-3, 3] to train, [-5, 5] to test, at each t."""
+    """Draw a benchmark as in the paper: at each t, x uniform on [-3, 3], to test on [-5, 5]."""
     random = np.random.default_rng(random_state)
     grid = paper_grid(n_t)
 

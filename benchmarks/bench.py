@@ -1,0 +1,117 @@
+"""Speed and memory in one run: a step, a trial, and how both grow.
+
+    python benchmarks/bench.py            # about five minutes on one core
+    python benchmarks/bench.py --quick    # a minute: fewer sizes, no whole trials
+
+Times on a shared machine are noisy; the ratios compare things measured in turn in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+from statistics import median
+
+import torch
+
+import peql
+from peql.nn import SymbolicNetwork
+from peql.primitives import Layout
+from peql.training import RMSProp
+
+POINTS = 16
+
+
+def one_column_at_a_time(layout: Layout, g: torch.Tensor) -> list[torch.Tensor]:
+    """What the fused layout replaces: each activation applied to its own column."""
+    blocks = []
+    for primitive, rows in layout.units():
+        value = primitive.torch(*(g[..., r : r + 1, :] for r in rows))
+        blocks.append(value if rows else torch.full_like(g[..., :1, :], value))
+    return blocks
+
+
+class ColumnLayout(Layout):
+    activate = one_column_at_a_time
+
+
+def training_step(weights: str, n_steps: int, n_trials: int, fused: bool = True) -> Callable:
+    """A closure that does one forward pass, backward pass and update."""
+    torch.manual_seed(0)
+    network = SymbolicNetwork(1, weights=weights, n_steps=n_steps, n_trials=n_trials)
+    if not fused:
+        network.layout = ColumnLayout(network.layout.kinds)
+    optimiser = RMSProp((network.parameters(), 1e-3))
+    x = torch.rand(n_trials, n_steps, POINTS, 1) * 2 - 1
+    steps = torch.linspace(-1, 1, n_steps)[:, None] if weights == "meta" else None
+
+    def step() -> None:
+        loss = (network(x, steps) - x.square()).square().mean() + 1e-3 * network.gates.l0().sum()
+        loss.backward()
+        optimiser.step(1.0)
+
+    return step
+
+
+def milliseconds(*steps: Callable, rounds: int = 15) -> list[float]:
+    """Median time of each closure, taken in turn so that a busy moment hits all alike."""
+    times: list[list[float]] = [[] for _ in steps]
+    for round_ in range(rounds + 2):
+        for closure, seen in zip(steps, times, strict=True):
+            start = time.perf_counter()
+            closure()
+            if round_ >= 2:
+                seen.append(1e3 * (time.perf_counter() - start))
+    return [median(seen) for seen in times]
+
+
+def table(title: str, header: str, rows: list[tuple]) -> None:
+    print(f"\n{title}\n{header}", flush=True)
+    for row in rows:
+        print("  ".join(f"{v:>10.2f}" if isinstance(v, float) else f"{v:>10}" for v in row))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="fewer sizes, no whole trials")
+    quick = parser.parse_args().quick
+    torch.set_num_threads(1)
+
+    fused, plain = milliseconds(
+        training_step("stacked", 128, 1), training_step("stacked", 128, 1, fused=False)
+    )
+    print(f"one SEQL step, 128 t x {POINTS} points: fused {fused:.2f} ms, one column at a time ")
+    print(f"{plain:.2f} ms: {plain / fused:.2f} times slower")
+
+    rows = []
+    for n in (32, 128) if quick else (32, 64, 128, 256, 512, 1024):
+        seql, heql = milliseconds(training_step("stacked", n, 1), training_step("meta", n, 1))
+        rows.append((n, seql, heql, heql / seql))
+    table("ms a step over the number of t", "         t        SEQL        HEQL  HEQL/SEQL", rows)
+
+    rows = []
+    for n in (1, 8) if quick else (1, 2, 4, 8, 16, 40):
+        alone, together = milliseconds(
+            training_step("stacked", 128, 1), training_step("stacked", 128, n), rounds=7
+        )
+        rows.append((n, together, n * alone / together))
+    table("ms a SEQL step over trials", "    trials          ms  speed-up against one by one", rows)
+
+    if not quick:
+        rows = []
+        for model in ("SEQL", "HEQL"):
+            for name in ("f1", "f5"):
+                data = peql.datasets.load(name)
+                estimator = getattr(peql, model)(varying="t", random_state=0, verbose=False)
+                start = time.perf_counter()
+                estimator.fit(data.X_train, data.y_train)
+                rows.append((model, name, time.perf_counter() - start))
+        table("seconds a trial, refinement included", "     model        data     seconds", rows)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"\npeak memory of this run: {peak:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

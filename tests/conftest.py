@@ -1,0 +1,46 @@
+"""Small data and models that many tests share."""
+
+import pytest
+import torch
+
+import peql
+
+# Enough for f1 to f5 where they are small, and quick.
+QUICK = {
+    "varying": "t",
+    "primitives": ["one", "identity", "square", "sin"],
+    "n_layers": 1,
+    "max_iter": 400,
+    "random_state": 0,
+}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def f1():
+    return peql.datasets.load("f1", n_t=8, n_train=64)
+
+
+@pytest.fixture(scope="session")
+def seql(f1):
+    return peql.SEQL(**QUICK).fit(f1.X_train, f1.y_train)
+
+
+@pytest.fixture(scope="session")
+def heql(f1):
+    return peql.HEQL(**QUICK).fit(f1.X_train, f1.y_train)
+
+
+@pytest.fixture(scope="session")
+def eql(f1):
+    return peql.EQL(**QUICK).fit(f1.X_train, f1.y_train)
+
+
+@pytest.fixture(params=["EQL", "SEQL", "HEQL"])
+def fitted(request):
+    """Each model, fitted to f1."""
+    return request.getfixturevalue(request.param.lower())

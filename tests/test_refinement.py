@@ -1,0 +1,131 @@
+"""Laws of the refinement: exact data are solved exactly, and nothing spare stays."""
+
+import numpy as np
+import pytest
+import torch
+
+from peql import symbolic
+from peql.nn import SymbolicNetwork
+from peql.refinement import Formula, Points, as_trained, refine, solve
+
+N_STEPS = 6
+T = np.linspace(-1, 1, N_STEPS)
+
+
+def points_of(function, n=80, noise=0.0, seed=0):
+    """Rows y = function(x, t), two features in [-1, 1], at every step."""
+    random = np.random.default_rng(seed)
+    x = random.uniform(-1, 1, (N_STEPS, n, 2))
+    y = function(x[..., 0], x[..., 1], T[:, None])
+    y = y + noise * y.std() * random.standard_normal(y.shape)
+    ones = torch.ones(N_STEPS, n, dtype=torch.float64)
+    return Points(torch.from_numpy(x), torch.from_numpy(y), ones, ones[..., None])
+
+
+def network():
+    return SymbolicNetwork(2, primitives=["one", "identity", "square"], n_layers=1)
+
+
+def near(net, truth, seed=0, spare=0.05):
+    """Weights (step, weight) with ``truth`` (flat index → values over t) and small spare ones."""
+    random = np.random.default_rng(seed)
+    weights = spare * random.standard_normal((N_STEPS, net.n_weights))
+    for index, values in truth.items():
+        weights[:, index] = values + 0.1 * random.standard_normal(N_STEPS)
+    return torch.from_numpy(weights)
+
+
+# The network is identity(w0 x + w1 z), square(w2 x + w3 z); the output adds up one, identity,
+# square, x and z with the weights 4 to 8. The truth below is 2 (t + 2) x² + 0.5 z.
+TRUTH = {2: np.ones(N_STEPS), 6: 2 * (T + 2), 8: np.full(N_STEPS, 0.5)}
+
+
+def truth(x, z, t):
+    return 2 * (t + 2) * x**2 + 0.5 * z
+
+
+def read(fit):
+    weights = fit.weights[..., 0].numpy()
+    return symbolic.read(fit.formula, weights, ["x", "z"], ["t"], [1.0, 1.0], 1.0), weights
+
+
+def test_known_formula_is_solved_exactly():
+    net, points = network(), points_of(truth)
+    formula = Formula(net.layout, net.shapes, list(TRUTH))
+    start = near(net, TRUTH)[:, list(formula.open), None]
+    fit = solve(formula, start, (False,) * len(formula.open), points)
+    assert float(fit.error.max()) < 1e-26
+
+
+def test_spare_weights_are_removed_and_constants_recognised():
+    net, points = network(), points_of(truth)
+    fit = refine(net.layout, net.shapes, near(net, TRUTH), points)
+    equation, weights = read(fit)
+    assert str(equation.expression) == "x**2*a(t) + 0.5*z"
+    np.testing.assert_allclose(equation.evaluate(weights)[:, 0], 2 * (T + 2), rtol=1e-10)
+    assert float(fit.error.max()) < 1e-26
+    assert any(fit.constant)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_noise_keeps_no_spurious_terms(noise):
+    net, points = network(), points_of(truth, n=400, noise=noise)
+    equation, weights = read(refine(net.layout, net.shapes, near(net, TRUTH), points))
+    names = ["x", "z"]
+    assert symbolic.structure(equation.expression, names) == symbolic.structure(
+        symbolic.sympy.sympify("x**2 + z"), names
+    )
+    np.testing.assert_allclose(equation.evaluate(weights)[:, 0], 2 * (T + 2), atol=4 * noise)
+
+
+def test_nothing_is_left_of_zero():
+    net = network()
+    points = points_of(lambda x, z, t: 0 * x)
+    fit = refine(net.layout, net.shapes, near(net, TRUTH), points)
+    assert fit.formula.open == () and float(fit.error.max()) == 0.0
+
+
+def test_as_trained_changes_nothing():
+    net, points = network(), points_of(truth)
+    weights = near(net, TRUTH)
+    fit = as_trained(net.layout, net.shapes, weights, points)
+    assert torch.equal(fit.weights[..., 0], weights[:, list(fit.formula.open)])
+    assert not any(fit.constant)
+
+
+def test_formula_drops_weights_that_lead_nowhere():
+    net = network()
+    # 0 feeds identity, which the output does not read; 6 reads a square that nothing feeds.
+    formula = Formula(net.layout, net.shapes, [0, 6, 8])
+    assert formula.open == (8,)
+
+
+def test_formula_keeps_what_an_unfed_constant_gives():
+    net = network()
+    assert Formula(net.layout, net.shapes, [4]).open == (4,)
+
+
+def test_jacobian_is_the_derivative():
+    net, points = network(), points_of(truth, n=5)
+    formula = Formula(net.layout, net.shapes, range(net.n_weights))
+    weights = near(net, TRUTH)[..., None]
+    y, jacobian = formula.jacobian(weights, points)
+    for k in range(len(formula.open)):
+        step = torch.zeros_like(weights)
+        step[:, k] = 1e-6
+        up, down = (formula(points.spread(w), points.x) for w in (weights + step, weights - step))
+        torch.testing.assert_close(jacobian[..., k, 0], (up - down) / 2e-6, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(y, formula(points.spread(weights), points.x))
+
+
+def test_padding_has_no_part_in_the_fit():
+    points = points_of(truth)
+    y, mask = points.y.clone(), points.mask.clone()
+    y[:, 40:], mask[:, 40:] = 1e6, 0.0
+    padded = Points(points.x, y, mask, points.basis)
+    net = network()
+    whole, part = (
+        refine(net.layout, net.shapes, near(net, TRUTH), p) for p in (points.thinned(40), padded)
+    )
+    assert whole.formula.open == part.formula.open
+    torch.testing.assert_close(whole.weights, part.weights, rtol=1e-9, atol=1e-12)
