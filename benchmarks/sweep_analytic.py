@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,9 @@ def trial(model: str, function: str, seed: int) -> dict[str, Any]:
     """Fit one trial and measure it against the truth."""
     data = peql.datasets.load(function, random_state=seed)
     estimator = getattr(peql, model)(varying="t", random_state=seed, verbose=False)
+    started = time.process_time()
     estimator.fit(data.X_train, data.y_train)
+    cpu_seconds = time.process_time() - started
     error = estimator.predict(data.X_test) - data.y_test
     true_terms = has_true_terms(estimator.equation_, data)
     row = {
@@ -41,6 +44,7 @@ def trial(model: str, function: str, seed: int) -> dict[str, Any]:
         "coefficient_error": coefficient_errors(estimator, data).max() if true_terms else np.nan,
         "validation_error": estimator.trials_["validation_error"].iloc[0],
         "seconds": round(float(estimator.trials_["seconds"].iloc[0]), 2),
+        "cpu_seconds": round(cpu_seconds, 2),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
     if model == "HEQL":
@@ -58,6 +62,7 @@ def midpoints(data: peql.datasets.Dataset) -> pd.DataFrame:
 
 
 def main() -> None:
+    """Run what is missing and print the summary."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seeds", type=int, nargs=2, default=(0, 40), metavar=("FROM", "TO"))
@@ -73,8 +78,8 @@ def main() -> None:
         true_terms=("true_terms", "sum"),
         worst_test_mse=("test_mse_scaled", "max"),
         worst_midpoint_mse=("midpoint_mse_scaled", "max"),
-        median_seconds=("seconds", "median"),
-        slowest=("seconds", "max"),
+        median_seconds=("cpu_seconds", "median"),
+        slowest=("cpu_seconds", "max"),
         peak_memory_mb=("peak_memory_mb", "max"),
     )
     print(summary.to_string())

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from . import estimators, primitives
-from .refinement import Formula
+from .formula import Formula
 from .tables import Scales
 
 FORMAT = "peql-model-1"

@@ -20,7 +20,8 @@ def step_ranges(data: Dataset) -> pd.Series:
 
 def scaled_mse(data: Dataset, X: pd.DataFrame, error: np.ndarray) -> float:
     """Mean squared ``error`` (one per row of ``X``) in the paper's units; t between grid points
-    take their unit from the neighbours."""
+    take their unit from the neighbours.
+    """
     ranges = step_ranges(data)
     unit = np.interp(X[data.varying], ranges.index.to_numpy(dtype=float), ranges.to_numpy())
     return float(np.mean((np.asarray(error) / unit) ** 2))

@@ -1,4 +1,4 @@
-"""The hard-concrete gate of Louizos et al.: a weight's chance to be exactly zero, differentiable."""
+"""The hard-concrete gate of Louizos et al.: a differentiable chance to be exactly zero."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .primitives import Layout, Primitive
+from .formula import Formula
+from .primitives import Layout
 
 PRECISION = 1e-22  # mean squared error, relative to y's, below which a fit counts as exact
 FAR = 30.0  # a step whose error is this many times the expected one is stuck
@@ -26,159 +27,6 @@ ADDITIONS_TRIED = 4  # closed weights, most promising first, that are tried befo
 SAMPLE = 16  # steps on which a removal is tried first
 DECISION_POINTS = 96  # rows per step on which removals are tried; the last fit uses all rows,
 DECISION_ROWS = 4096  # or this many rows in all, where steps are few
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One primitive in use: for each of its arguments the (weight column, source node) it sums."""
-
-    primitive: Primitive
-    arguments: tuple[tuple[tuple[int, int], ...], ...]
-
-
-class Formula:
-    """The part of a symbolic network that its open weights make up.
-
-    ``open`` are flat indices of weights; those that cannot change the output are dropped. Nodes
-    are numbered: features first, then the units in use. ``weights`` columns follow ``open``.
-    """
-
-    def __init__(self, layout: Layout, shapes: Sequence[tuple[int, int]], open: Sequence[int]):
-        self.layout, self.shapes = layout, list(shapes)
-        self.open = tuple(_useful(layout, self.shapes, sorted(open)))
-        self.n_features = self.shapes[0][0]
-        column = {flat: k for k, flat in enumerate(self.open)}
-        node_of: list[int | None] = list(range(self.n_features))  # h column → node
-        self.units: list[Unit] = []
-        offset = 0
-        for n_in, n_out in self.shapes:
-            incoming = [
-                tuple(
-                    (column[offset + o * n_in + i], node_of[i])
-                    for i in range(n_in)
-                    if offset + o * n_in + i in column
-                )
-                for o in range(n_out)
-            ]
-            offset += n_in * n_out
-            if (n_in, n_out) == self.shapes[-1]:
-                break
-            added: list[int | None] = []
-            for primitive, columns in layout.units():
-                self.units.append(Unit(primitive, tuple(incoming[c] for c in columns)))  # type: ignore[misc]
-                added.append(self.n_features + len(self.units) - 1)
-            node_of = added + node_of
-        self.outputs: list[tuple[tuple[int, int], ...]] = incoming  # type: ignore[assignment]
-        self._used = self._nodes_in_use()
-
-    def _nodes_in_use(self) -> set[int]:
-        used: set[int] = set()
-        stack = [node for output in self.outputs for _, node in output]
-        while stack:
-            node = stack.pop()
-            if node not in used:
-                used.add(node)
-                if node >= self.n_features:
-                    unit = self.units[node - self.n_features]
-                    stack += [source for argument in unit.arguments for _, source in argument]
-        return used
-
-    def nodes(self, weights, features, apply, zero):
-        """Evaluate every node in use; works alike for tensors and for SymPy expressions."""
-        values = dict(enumerate(features))
-
-        def total(terms):
-            return sum((weights[k] * values[node] for k, node in terms), start=zero)
-
-        for i, unit in enumerate(self.units, start=self.n_features):
-            if i in self._used:
-                values[i] = apply(unit.primitive, [total(argument) for argument in unit.arguments])
-        return [total(output) for output in self.outputs]
-
-    def reachable(self) -> list[int]:
-        """All weights, open or not, that lead from a part in use to a part in use."""
-        found, offset, first_unit = [], 0, self.n_features
-        columns = list(range(self.n_features))  # node of each h column
-        for layer, (n_in, n_out) in enumerate(self.shapes):
-            last = layer == len(self.shapes) - 1
-            units = [] if last else self.layout.units()
-            nodes = [first_unit + k for k in range(len(units))]
-            targets = set(range(n_out)) if last else set()
-            for node, (_, arguments) in zip(nodes, units, strict=True):
-                if node in self._used:
-                    targets |= set(arguments)
-            found += [
-                offset + o * n_in + i
-                for o in targets
-                for i, node in enumerate(columns)
-                if node < self.n_features or node in self._used
-            ]
-            offset += n_in * n_out
-            first_unit += len(units)
-            columns = nodes + columns
-        return found
-
-    def __call__(
-        self, weights: Sequence[Tensor], x: Float[Tensor, "step point feature"]
-    ) -> Float[Tensor, "step point"]:
-        """The first output; each weight is a tensor that broadcasts against (step, point)."""
-        zero = torch.zeros(x.shape[:-1], dtype=x.dtype, device=x.device)
-
-        def apply(primitive: Primitive, arguments: list[Tensor]) -> Tensor:
-            return primitive.torch(*arguments) if arguments else zero + primitive.torch()
-
-        return self.nodes(weights, x.unbind(-1), apply, zero)[0]
-
-    def jacobian(
-        self, weights: Float[Tensor, "step weight degree"], points: Points
-    ) -> tuple[Float[Tensor, "step point"], Float[Tensor, "step point weight degree"]]:
-        """The output and its derivative by each weight of the point's step."""
-        leaves = [w.clone().requires_grad_() for w in points.spread(weights)]
-        y = self(leaves, points.x)
-        if not leaves:
-            return y, points.x.new_zeros(*y.shape, 0, points.basis.shape[-1])
-        gradients = torch.autograd.grad(y.sum(), leaves, allow_unused=True)
-        columns = [torch.zeros_like(y) if g is None else g for g in gradients]
-        jacobian = torch.stack(columns, dim=-1)[..., None]
-        if points.basis.shape[-1] > 1:
-            jacobian = jacobian * points.basis[..., None, :]
-        return y.detach(), jacobian
-
-
-def _useful(layout: Layout, shapes: list[tuple[int, int]], open: list[int]) -> list[int]:
-    """Drop open weights that no path of open weights joins to both something and the output."""
-    units = layout.units()
-    probe = torch.tensor([0.3, 0.7], dtype=torch.float64)
-    offsets = [sum(i * o for i, o in shapes[:k]) for k in range(len(shapes))]
-    kept = set(open)
-    while True:
-        alive = [True] * shapes[0][0]  # h columns that can be non-zero
-        edges: list[list[tuple[int, int, int]]] = []  # per layer: (flat, source column, target)
-        for offset, (n_in, n_out) in zip(offsets, shapes, strict=True):
-            layer = [
-                (f, (f - offset) % n_in, (f - offset) // n_in)
-                for f in kept
-                if offset <= f < offset + n_in * n_out and alive[(f - offset) % n_in]
-            ]
-            edges.append(layer)
-            fed = {target for _, _, target in layer}
-            values = []
-            for primitive, columns in units:
-                value = primitive.torch(*(probe * (1 + c) if c in fed else 0 * probe for c in columns))
-                values.append(bool((torch.as_tensor(value) != 0).any()))
-            alive = values + alive
-        needed = {source for _, source, _ in edges[-1]}
-        found = {flat for flat, _, _ in edges[-1]}
-        for (n_in, _), layer in zip(shapes[-2::-1], edges[-2::-1], strict=True):
-            n_units = len(units)
-            read = {c for k in needed if k < n_units for c in units[k][1]}
-            found |= {flat for flat, _, target in layer if target in read}
-            needed = {k - n_units for k in needed if k >= n_units} | {
-                source for _, source, target in layer if target in read
-            }
-        if found == kept:
-            return sorted(kept)
-        kept = found
 
 
 @dataclass(frozen=True)
@@ -252,6 +100,22 @@ def mean_squared_error(formula: Formula, weights: Tensor, points: Points) -> Ten
     return torch.nan_to_num(residual.square().sum(-1) / points.count, nan=torch.inf)
 
 
+def jacobian(
+    formula: Formula, weights: Float[Tensor, "step weight degree"], points: Points
+) -> tuple[Float[Tensor, "step point"], Float[Tensor, "step point weight degree"]]:
+    """The output at ``points`` and its derivative by each weight of the point's step."""
+    leaves = [w.clone().requires_grad_() for w in points.spread(weights)]
+    y = formula(leaves, points.x)
+    if not leaves:
+        return y, points.x.new_zeros(*y.shape, 0, points.basis.shape[-1])
+    gradients = torch.autograd.grad(y.sum(), leaves, allow_unused=True)
+    columns = [torch.zeros_like(y) if g is None else g for g in gradients]
+    derivative = torch.stack(columns, dim=-1)[..., None]
+    if points.basis.shape[-1] > 1:
+        derivative = derivative * points.basis[..., None, :]
+    return y.detach(), derivative
+
+
 def solve(
     formula: Formula,
     weights: Tensor,
@@ -272,11 +136,11 @@ def solve(
             break
         here = points.at(active)
         w = weights[active]
-        y, jacobian = formula.jacobian(w, here)
-        jacobian = jacobian[:, :, free].flatten(2) * here.mask[..., None]
+        y, slopes = jacobian(formula, w, here)
+        slopes = slopes[:, :, free].flatten(2) * here.mask[..., None]
         residual = (here.y - y) * here.mask
-        normal = jacobian.mT @ jacobian
-        gradient = jacobian.mT @ residual[..., None]
+        normal = slopes.mT @ slopes
+        gradient = slopes.mT @ residual[..., None]
         diagonal = normal.diagonal(dim1=-2, dim2=-1)
         ridge = damping[active, None] * diagonal + 1e-30 * diagonal.amax(-1, keepdim=True) + 1e-60
         change, _ = torch.linalg.solve_ex(normal + torch.diag_embed(ridge), gradient)
@@ -288,7 +152,9 @@ def solve(
         gain = torch.where(better, 1 - new_error / error[active], 0.0)
         weights[active[better]] = trial[better]
         waits = ~better & (damping[active] < 1e4)  # a shorter step may still help
-        idle[active] = torch.where(waits, idle[active], torch.where(gain > 1e-3, 0.0, idle[active] + 1))
+        idle[active] = torch.where(
+            waits, idle[active], torch.where(gain > 1e-3, 0.0, idle[active] + 1)
+        )
         error[active] = torch.where(better, new_error, error[active])
         damping[active] = (damping[active] * torch.where(better, 0.1, 10.0)).clamp(1e-15, 1e6)
     return Fit(formula, weights, tuple(constant), error)
@@ -355,8 +221,8 @@ def _restrict(fit: Fit, open: Sequence[int]) -> tuple[Formula, Tensor, tuple[boo
 
 def importance(fit: Fit, points: Points) -> Tensor:
     """How much each weight moves the output: root mean square of weight × derivative."""
-    _, jacobian = fit.formula.jacobian(fit.weights, points)
-    effect = (jacobian * fit.weights[:, None]).sum(-1) * points.mask[..., None]
+    _, slopes = jacobian(fit.formula, fit.weights, points)
+    effect = (slopes * fit.weights[:, None]).sum(-1) * points.mask[..., None]
     return effect.square().mean(dim=(0, 1)).sqrt()
 
 
@@ -398,13 +264,13 @@ def add_missing(fit: Fit, points: Points) -> Fit:
     tried: set[tuple[int, ...]] = set()
     while not fit.explains(COARSE, points):
         wider = Formula(fit.formula.layout, fit.formula.shapes, fit.formula.reachable())
-        weights, constant = _widen(fit, wider)
-        y, jacobian = wider.jacobian(weights, points)
+        weights, _ = _widen(fit, wider)
+        y, slopes = jacobian(wider, weights, points)
         residual = (points.y - y) * points.mask
-        jacobian = jacobian * points.mask[..., None, None]
+        slopes = slopes * points.mask[..., None, None]
         known = [wider.open.index(flat) for flat in fit.formula.open]
         others = [k for k in range(len(wider.open)) if k not in known]
-        gains = _linear_gain(jacobian, residual, known, others)
+        gains = _linear_gain(slopes, residual, known, others)
         accepted = False
         for i in gains.argsort(descending=True)[:ADDITIONS_TRIED].tolist():
             formula = Formula(
@@ -432,20 +298,22 @@ def _widen(fit: Fit, formula: Formula) -> tuple[Tensor, tuple[bool, ...]]:
 
 
 def _linear_gain(
-    jacobian: Float[Tensor, "step point weight degree"],
+    slopes: Float[Tensor, "step point weight degree"],
     residual: Float[Tensor, "step point"],
     known: list[int],
     others: list[int],
 ) -> Float[Tensor, " other"]:
     """How much of the squared residual each other weight could explain beyond the known ones."""
-    old = jacobian[:, :, known].flatten(2)
-    new = jacobian[:, :, others].flatten(2)
+    old = slopes[:, :, known].flatten(2)
+    new = slopes[:, :, others].flatten(2)
     basis = torch.linalg.qr(old).Q
     new = new - basis @ (basis.mT @ new)
     rest = residual[..., None] - basis @ (basis.mT @ residual[..., None])
     power = new.square().sum(1)
     size = power.amax(dim=0, keepdim=True).clamp(min=1e-300)
-    gain = torch.where(power > 1e-12 * size, (new * rest).sum(1).square() / power.clamp(min=1e-300), 0.0)
+    gain = torch.where(
+        power > 1e-12 * size, (new * rest).sum(1).square() / power.clamp(min=1e-300), 0.0
+    )
     return gain.sum(0).unflatten(0, (len(others), -1)).sum(-1)
 
 

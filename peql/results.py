@@ -1,4 +1,4 @@
-"""Tables that long sweeps leave in ``results/``: resumable, never half-written, with their origin."""
+"""Tables that sweeps leave in ``results/``: resumable, never half-written, with their origin."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ from tqdm import tqdm
 
 PACKAGE = Path(__file__).parent
 # What decides a result; plots, tables and the command line may change without a new sweep.
-ENGINE = (
-    "primitives.py gates.py weights.py network.py training.py refinement.py symbolic.py tables.py "
-    "estimators.py evaluation.py datasets/analytic.py"
-).split()
+ENGINE = [
+    f"{name}.py"
+    for name in (
+        *("primitives", "gates", "weights", "network", "training", "formula", "refinement"),
+        *("symbolic", "tables", "estimators", "evaluation", "datasets/analytic"),
+    )
+]
 
 
 def folder() -> Path:

@@ -12,7 +12,7 @@ import pandas as pd
 import sympy
 from sympy.core.function import AppliedUndef
 
-from .refinement import Formula
+from .formula import Formula
 
 SAME = 1e-9  # relative spread over t below which a coefficient is a number, not a function
 DIGITS = 12  # significant digits kept of a number: what is beyond is rounding error

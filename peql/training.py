@@ -142,7 +142,9 @@ def train(
     meta = isinstance(network.weights, MetaWeights)
     smooth = isinstance(network.weights, StackedWeights) and schedule.smoothness > 0
     error = torch.zeros(n_trials)
-    for step in tqdm(range(schedule.n_steps), desc="training", disable=None if progress else True, leave=False):
+    for step in tqdm(
+        range(schedule.n_steps), desc="training", disable=None if progress else True, leave=False
+    ):
         r = step / schedule.n_steps
         steps, x, y, noise = next(source)
         if meta:

@@ -7,6 +7,7 @@ network in one flat row.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
@@ -55,7 +56,7 @@ class MetaWeights(nn.Module):
         def uniform(*shape: int, fan_in: int) -> nn.Parameter:
             return nn.Parameter((torch.rand(*shape) * 2 - 1) / math.sqrt(fan_in))
 
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(pairwise(widths))
         self.hidden_weight = nn.ParameterList(
             uniform(n_trials, n_layers, i, o, fan_in=i) for i, o in pairs
         )

@@ -1,0 +1,150 @@
+"""The part of a symbolic network that its open weights make up: a formula of a few weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .primitives import Layout, Primitive
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One primitive in use: for each of its arguments the (weight column, source node) it sums."""
+
+    primitive: Primitive
+    arguments: tuple[tuple[tuple[int, int], ...], ...]
+
+
+class Formula:
+    """The part of a symbolic network that its open weights make up.
+
+    ``open`` are flat indices of weights; those that cannot change the output are dropped. Nodes
+    are numbered: features first, then the units in use. ``weights`` columns follow ``open``.
+    """
+
+    def __init__(self, layout: Layout, shapes: Sequence[tuple[int, int]], open: Sequence[int]):
+        self.layout, self.shapes = layout, list(shapes)
+        self.open = tuple(_useful(layout, self.shapes, sorted(open)))
+        self.n_features = self.shapes[0][0]
+        column = {flat: k for k, flat in enumerate(self.open)}
+        nodes = list(range(self.n_features))  # the node of each column of h
+        self.units: list[Unit] = []
+        offset = 0
+        for layer, (n_in, n_out) in enumerate(self.shapes):
+            incoming = [
+                tuple(
+                    (column[offset + o * n_in + i], nodes[i])
+                    for i in range(n_in)
+                    if offset + o * n_in + i in column
+                )
+                for o in range(n_out)
+            ]
+            offset += n_in * n_out
+            if layer < len(self.shapes) - 1:
+                first = self.n_features + len(self.units)
+                units = [Unit(p, tuple(incoming[c] for c in rows)) for p, rows in layout.units()]
+                self.units += units
+                nodes = [*range(first, first + len(units)), *nodes]
+        self.outputs = incoming
+        self._used = self._nodes_in_use()
+
+    def _nodes_in_use(self) -> set[int]:
+        used: set[int] = set()
+        stack = [node for output in self.outputs for _, node in output]
+        while stack:
+            node = stack.pop()
+            if node not in used:
+                used.add(node)
+                if node >= self.n_features:
+                    unit = self.units[node - self.n_features]
+                    stack += [source for argument in unit.arguments for _, source in argument]
+        return used
+
+    def nodes(self, weights, features, apply, zero):
+        """Evaluate every node in use; works alike for tensors and for SymPy expressions."""
+        values = dict(enumerate(features))
+
+        def total(terms):
+            return sum((weights[k] * values[node] for k, node in terms), start=zero)
+
+        for i, unit in enumerate(self.units, start=self.n_features):
+            if i in self._used:
+                values[i] = apply(unit.primitive, [total(argument) for argument in unit.arguments])
+        return [total(output) for output in self.outputs]
+
+    def reachable(self) -> list[int]:
+        """All weights, open or not, that lead from a part in use to a part in use."""
+        found, offset, first_unit = [], 0, self.n_features
+        columns = list(range(self.n_features))  # node of each h column
+        for layer, (n_in, n_out) in enumerate(self.shapes):
+            last = layer == len(self.shapes) - 1
+            units = [] if last else self.layout.units()
+            nodes = [first_unit + k for k in range(len(units))]
+            targets = set(range(n_out)) if last else set()
+            for node, (_, arguments) in zip(nodes, units, strict=True):
+                if node in self._used:
+                    targets |= set(arguments)
+            found += [
+                offset + o * n_in + i
+                for o in targets
+                for i, node in enumerate(columns)
+                if node < self.n_features or node in self._used
+            ]
+            offset += n_in * n_out
+            first_unit += len(units)
+            columns = nodes + columns
+        return found
+
+    def __call__(
+        self, weights: Sequence[Tensor], x: Float[Tensor, "step point feature"]
+    ) -> Float[Tensor, "step point"]:
+        """The first output; each weight is a tensor that broadcasts against (step, point)."""
+        zero = torch.zeros(x.shape[:-1], dtype=x.dtype, device=x.device)
+
+        def apply(primitive: Primitive, arguments: list[Tensor]) -> Tensor:
+            return primitive.torch(*arguments) if arguments else zero + primitive.torch()
+
+        return self.nodes(weights, x.unbind(-1), apply, zero)[0]
+
+
+def _useful(layout: Layout, shapes: list[tuple[int, int]], open: list[int]) -> list[int]:
+    """Drop open weights that no path of open weights joins to both something and the output."""
+    units = layout.units()
+    probe = torch.tensor([0.3, 0.7], dtype=torch.float64)
+    offsets = [sum(i * o for i, o in shapes[:k]) for k in range(len(shapes))]
+    kept = set(open)
+    while True:
+        alive = [True] * shapes[0][0]  # h columns that can be non-zero
+        edges: list[list[tuple[int, int, int]]] = []  # per layer: (flat, source column, target)
+        for offset, (n_in, n_out) in zip(offsets, shapes, strict=True):
+            layer = [
+                (f, (f - offset) % n_in, (f - offset) // n_in)
+                for f in kept
+                if offset <= f < offset + n_in * n_out and alive[(f - offset) % n_in]
+            ]
+            edges.append(layer)
+            fed = {target for _, _, target in layer}
+            values = []
+            for primitive, columns in units:
+                value = primitive.torch(
+                    *(probe * (1 + c) if c in fed else 0 * probe for c in columns)
+                )
+                values.append(bool((torch.as_tensor(value) != 0).any()))
+            alive = values + alive
+        needed = {source for _, source, _ in edges[-1]}
+        found = {flat for flat, _, _ in edges[-1]}
+        n_units = len(units)
+        for layer in edges[-2::-1]:
+            read = {c for k in needed if k < n_units for c in units[k][1]}
+            found |= {flat for flat, _, target in layer if target in read}
+            needed = {k - n_units for k in needed if k >= n_units} | {
+                source for _, source, target in layer if target in read
+            }
+        if found == kept:
+            return sorted(kept)
+        kept = found
