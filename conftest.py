@@ -9,7 +9,7 @@ from jaxtyping import install_import_hook
 # The modules whose signatures name shapes are checked as they run. The public face is not:
 # its own errors for bad input are what the tests are after.
 install_import_hook(
-    ["peql.gates", "peql.network", "peql.refinement", "peql.training", "peql.weights"],
+    [f"peql.{name}" for name in "formula gates network refinement training weights".split()],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",  # an int is a float
 )
 

@@ -92,7 +92,7 @@ def polynomial_error(data: Dataset, degree: int = 4) -> float:
 def equations(cases: Cases, spec: str = "#.2g") -> pd.DataFrame:
     """The true equation of each dataset and those found; numbers in the format ``spec``."""
     rows = {
-        symbol(function): {
+        tex(symbol(function)): {
             "true": tex(text(data.equation)),
             **{name: tex(text(model.equation_, spec)) for name, model in models.items()},
         }
@@ -108,19 +108,19 @@ def equations_at(cases: Cases, model: str, t: Sequence[float]) -> pd.DataFrame:
         printed = paper.table("analytic_equations", function, model)
         for value, paper_equation in zip(t, printed, strict=True):
             point = on_grid(data, value)
-            rows[symbol(function), f"{value:.3f}"] = {
+            rows[tex(symbol(function)), tex(f"{value:.3f}")] = {
                 "true": tex(text(true_equation(data, point))),
                 f"{model}, here": tex(text(models[model].equation(t=point))),
                 f"{model}, paper": tex(paper_equation),
             }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["", "t"])
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns=data.varying)
 
 
 def errors(cases: Cases) -> pd.DataFrame:
     """Test errors of the fitted models, with the paper's."""
     rows: dict[str, dict[tuple[str, str], str]] = {}
     for function, (data, models) in cases.items():
-        row = rows[symbol(function)] = {}
+        row = rows[tex(symbol(function))] = {}
         for name, model in models.items():
             row[name, "here"] = error(mse(model, data))
             row[name, "here, raw units"] = error(mse(model, data, raw=True))
@@ -142,13 +142,13 @@ def failures(cases: Cases) -> pd.DataFrame:
         for source, written in found.items():
             equation = models["EQL"].equation_ if source == "here" else sympy.parse_expr(written)
             inside, outside = split_error(data, evaluate(equation, data))
-            rows[symbol(function), source] = {
+            rows[tex(symbol(function)), source] = {
                 "equation": tex(written),
                 "terms": len(sympy.Add.make_args(sympy.expand(equation))),
                 "MSE inside": scientific(inside),
                 "MSE outside": scientific(outside),
             }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["", ""])
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def statistics(results: pd.DataFrame) -> pd.DataFrame:
@@ -157,7 +157,7 @@ def statistics(results: pd.DataFrame) -> pd.DataFrame:
     results = results.sort_values("function", kind="stable")
     for (function, name), trials in results.groupby(["function", "model"], sort=False):
         mse = trials["test_mse_scaled"]
-        rows[symbol(function), name] = {
+        rows[tex(symbol(function)), name] = {
             "true terms": f"{trials['true_terms'].sum()} of {len(trials)}",
             "picked by validation": scientific(mse[trials["validation_error"].idxmin()], 1),
             "picked by test error": scientific(mse.min(), 1),
@@ -175,4 +175,4 @@ def between(results: pd.DataFrame) -> pd.DataFrame:
     trials = results[results["model"] == "HEQL"].groupby("function")
     table = trials[["test_mse_scaled", "midpoint_mse_scaled"]].max().map(scientific)
     table.columns = ["worst at the training t", "worst midway between them"]
-    return table.rename(index=symbol).rename_axis(None)
+    return table.rename(index=lambda function: tex(symbol(function))).rename_axis(None)

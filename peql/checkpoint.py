@@ -116,7 +116,8 @@ def _fill(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
         k[len(prefix) :]: torch.from_numpy(v) for k, v in arrays.items() if k.startswith(prefix)
     }
     model.network_.load_state_dict(state)
-    model.formula_ = Formula(
-        model.network_.layout, model.network_.shapes, [int(k) for k in arrays["open"]]
-    )
+    stored = [int(k) for k in arrays["open"]]
+    model.formula_ = Formula(model.network_.layout, model.network_.shapes, stored)
+    if list(model.formula_.open) != stored:
+        raise ValueError("the open weights are no formula of this network")
     model._set_equation()

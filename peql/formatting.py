@@ -46,17 +46,17 @@ def text(equation: sympy.Expr, spec: str = ".3f") -> str:
 
 
 def tex(equation: str) -> str:
-    r"""An equation written as text, in TeX for a table or a figure; its digits stay as they are.
+    r"""An equation written as text, in TeX for a table; its digits stay as they are.
 
     >>> tex("-2.621*x**2 - 2.995*x + sin(a(t)*u_xx)")
-    '$-2.621\\,x^{2} - 2.995\\,x + \\sin(a(t)\\,u_{xx})$'
+    '\\(-2.621\\,x^{2} - 2.995\\,x + \\sin(a(t)\\,u_{xx})\\)'
     """
     equation = re.sub(r"\*\*(\w+)", r"^{\1}", equation).replace("*", r"\,")
     equation = re.sub(r"_(\w+)", r"_{\1}", equation)
     named = re.sub(r"\b(sin|cos|exp|log)\b", r"\\\1", equation)
     # A long sum becomes several formulas, between which a line can break.
     terms = re.split(r" (?=[+-] (?![^()]*\)))", named) if len(named) > LONG else [named]
-    return " ".join(f"${term}$" for term in terms)
+    return " ".join(rf"\({term}\)" for term in terms)
 
 
 def plain(equation: str) -> str:
@@ -85,17 +85,18 @@ def error(value: float, digits: int = 2) -> str:
     """A squared error; one at the level of rounding error only by its bound.
 
     >>> error(3e-32), error(0.0159)
-    ('< 10⁻²⁰', '1.6×10⁻²')
+    ('<10⁻²⁰', '1.6×10⁻²')
     """
     if value < ROUNDING:
-        return f"< {scientific(ROUNDING, 1).removeprefix('1×')}"
+        return f"<{scientific(ROUNDING, 1).removeprefix('1×')}"
     return scientific(value, digits)
 
 
 def symbol(name: str) -> str:
-    """The name of a dataset, as TeX where it is a letter with a number.
+    r"""The name of a dataset in TeX, without the marks that begin and end a formula.
 
     >>> symbol("f1"), symbol("burgers")
-    ('$f_1$', 'burgers')
+    ('f_1', '\\mathrm{burgers}')
     """
-    return re.sub(r"^([a-z])(\d+)$", r"$\1_\2$", name)
+    letter = re.fullmatch(r"([a-z])(\d+)", name)
+    return "_".join(letter.groups()) if letter else rf"\mathrm{{{name}}}".replace("_", r"\ ")

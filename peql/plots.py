@@ -105,7 +105,7 @@ def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
             ax.plot(x, curve(true_equation(data, value), data, x), **TRUE)
             for name, model in models.items():
                 ax.plot(x, model.predict(rows_at(data, value, x)), **_look(name))
-            ax.set_title(f"{symbol(data.name)},  ${data.varying} = {value:g}$")
+            ax.set_title(f"${symbol(data.name)}$,  ${data.varying} = {value:g}$")
         row[0].set_ylabel(f"${data.y_train.name}$")
         for ax in row:
             ax.set_xlabel(f"${feature(data)}$")
@@ -125,7 +125,7 @@ def coefficients(cases: Sequence[Case]) -> Figure:
             found = model.coefficients_.rename(columns=names)
             if name in found:
                 ax.plot(found[name], **_look(label))
-        ax.set_title(f"{symbol(data.name)}:  ${name}({data.varying})$")
+        ax.set_title(f"${symbol(data.name)}$:  ${name}({data.varying})$")
         ax.set_xlabel(f"${data.varying}$")
     _legend(figure)
     return figure
@@ -142,7 +142,7 @@ def slopes(cases: Sequence[Case]) -> Figure:
         for name, model in models.items():
             slope = sympy.lambdify(varying, sympy.diff(model.equation_, x).subs(x, 0), "numpy")(t)
             ax.plot(t, np.broadcast_to(slope, t.shape), **_look(name))
-        ax.set_title(symbol(data.name))
+        ax.set_title(f"${symbol(data.name)}$")
         ax.set_xlabel(f"${data.varying}$")
     axes[0, 0].set_ylabel(r"$\partial y/\partial x$ at $x = 0$")
     _legend(figure)
@@ -163,7 +163,7 @@ def error_over_x(cases: Sequence[Case], bins: int = 40) -> Figure:
             inside = [groups == k for k in range(bins)]
             mse = [scaled_mse(data, data.X_test[rows], error[rows]) for rows in inside]
             ax.plot((edges[1:] + edges[:-1]) / 2, np.sqrt(mse), **{**_look(name), "linestyle": "-"})
-        ax.set_title(symbol(data.name))
+        ax.set_title(f"${symbol(data.name)}$")
         ax.set_xlabel(f"${feature(data)}$")
         ax.set_ylim(bottom=0)
     axes[0, 0].set_ylabel("rms error / range of y")
@@ -192,7 +192,7 @@ def errors_over_trials(
                 label = f"paper, {kind} of 40"
                 ax.hlines(level, *ends, color="black", linestyle=style, linewidth=1.6, label=label)
         ax.set_yscale("log")
-        ax.set_xticks(range(len(functions)), [symbol(f) for f in functions])
+        ax.set_xticks(range(len(functions)), [f"${symbol(f)}$" for f in functions])
         ax.grid(axis="x", visible=False)
         ax.set_title(model)
     axes[0, 0].set_ylabel("test MSE, scaled units")
@@ -226,8 +226,9 @@ class Slider:
         )
         note = "This figure moves in the built book; in a notebook, call .figure.show()."
         missing = f"document.getElementById({json.dumps(self.name)}).textContent={json.dumps(note)}"
-        return f"<script src='{self.script}' onerror='window.Plotly=null'></script>{body}" + (
-            f"<script>if (!window.Plotly) {missing}</script>"
+        return (
+            f"<div style='overflow:hidden'><script src='{self.script}'></script>{body}"
+            f"<script>if (!window.Plotly) {missing}</script></div>"
         )
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ import hashlib
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -43,14 +43,16 @@ def load(name: str) -> pd.DataFrame:
     return pd.read_csv(folder() / f"{name}.csv")
 
 
-def source_hash() -> str:
-    """A fingerprint of the engine's code, blind to comments, docstrings and layout.
+def source_hash(*others: str) -> str:
+    """A fingerprint of the engine's code, and of ``others`` in the package if named.
+
+    Comments, docstrings and layout do not count.
 
     >>> len(source_hash())
     12
     """
     digest = hashlib.sha256()
-    for name in ENGINE:
+    for name in (*ENGINE, *others):
         tree = ast.parse((PACKAGE / name).read_text())
         for node in ast.walk(tree):
             body = getattr(node, "body", None)
@@ -68,14 +70,14 @@ def _is_text(node: ast.AST) -> bool:
     )
 
 
-def origin() -> dict[str, str]:
-    """What made a row: versions and the source's fingerprint."""
+def origin(*others: str) -> dict[str, str]:
+    """What made a row: versions and the fingerprint of the engine and ``others``."""
     versions = {f"{name}_version": metadata.version(name) for name in ("torch", "numpy")}
     from . import __version__
 
     return {
         "peql_version": __version__,
-        "source_hash": source_hash(),
+        "source_hash": source_hash(*others),
         **versions,
         "python_version": platform.python_version(),
     }
@@ -87,14 +89,16 @@ def run_sweep(
     tasks: Iterable[dict[str, Any]],
     *,
     jobs: int = 2,
+    sources: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Call ``run(**task)`` for every task not yet in the table at ``path``; returns the table.
 
     A row is the task, what ``run`` returned, and its origin. The file is replaced as a whole after
-    each row, so a killed sweep loses only the runs under way. Rows of another source are redone.
+    each row, so a killed sweep loses only the runs under way. Rows made by other code (the engine
+    or ``sources``, files of the package) or other versions are redone.
     """
     tasks = list(tasks)
-    made_by = origin()
+    made_by = origin(*sources)
     rows = [
         row
         for row in (pd.read_csv(path).to_dict("records") if path.exists() else [])

@@ -2,17 +2,9 @@
 
 import pytest
 import torch
+from small import QUICK
 
 import peql
-
-# Enough for f1 to f5 where they are small, and quick.
-QUICK = {
-    "varying": "t",
-    "primitives": ["one", "identity", "square", "sin"],
-    "n_layers": 1,
-    "max_iter": 400,
-    "random_state": 0,
-}
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from peql import symbolic
-from peql.nn import SymbolicNetwork
 from peql.formula import Formula
+from peql.nn import SymbolicNetwork
 from peql.refinement import Points, as_trained, jacobian, refine, solve
 
 N_STEPS = 6

@@ -1,4 +1,4 @@
-"""scikit-learn's common checks, and the few that make no sense for these models, with the reason."""
+"""scikit-learn's common checks, and the few that are left out, with the reason."""
 
 from typing import Any
 

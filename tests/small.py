@@ -1,0 +1,11 @@
+"""Settings with which small versions of f1 to f5 are found quickly."""
+
+from typing import Any
+
+QUICK: dict[str, Any] = {
+    "varying": "t",
+    "primitives": ["one", "identity", "square", "sin"],
+    "n_layers": 1,
+    "max_iter": 400,
+    "random_state": 0,
+}

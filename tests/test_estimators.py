@@ -1,0 +1,385 @@
+"""Laws of the three models."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sympy
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from small import QUICK
+
+import peql
+from peql import estimators, primitives
+from peql.evaluation import coefficient_errors, has_true_terms
+from peql.symbolic import structure
+
+MODELS = [peql.EQL, peql.SEQL, peql.HEQL]
+VARYING = [peql.SEQL, peql.HEQL]
+
+
+def terms(model):
+    return structure(model.equation_, model.feature_names_)
+
+
+# --- what is found -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", VARYING)
+@pytest.mark.parametrize("name", ["f1", "f2", "f4", "f5"])
+def test_benchmarks_are_recovered(cls, name):
+    data = peql.datasets.load(name, n_t=8, n_train=64)
+    options = QUICK | ({"max_iter": 800} if name in ("f2", "f5") else {})
+    model = cls(**options).fit(data.X_train, data.y_train)
+    assert has_true_terms(model.equation_, data), model.equation_
+    assert coefficient_errors(model, data).max() < 1e-9
+    assert np.mean((model.predict(data.X_test) - data.y_test) ** 2) < 1e-18
+
+
+def test_default_settings_recover_f1(f1):
+    model = peql.SEQL(varying="t", random_state=1).fit(f1.X_train, f1.y_train)
+    assert has_true_terms(model.equation_, f1), model.equation_
+
+
+def test_eql_finds_an_equation_without_varying_coefficients():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.uniform(-2, 2, (300, 2)), columns=["x", "t"])
+    model = peql.EQL(**QUICK).fit(X, 2 * X["x"] ** 2 - 0.5 * X["t"])
+    assert model.equation_ == 2.0 * sympy.Symbol("x") ** 2 - 0.5 * sympy.Symbol("t")
+    assert model.equation(t=4.0) == 2.0 * sympy.Symbol("x") ** 2 - 2.0
+    assert model.coefficients_.shape[1] == 0
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_noise_changes_numbers_not_terms(f1, noise):
+    y = f1.y_train + noise * f1.y_train.std() * np.random.default_rng(0).normal(
+        size=len(f1.y_train)
+    )
+    model = peql.SEQL(**QUICK).fit(f1.X_train, y)
+    assert has_true_terms(model.equation_, f1), model.equation_
+    assert coefficient_errors(model, f1).max() < 20 * noise
+
+
+def test_primitive_of_ones_own_is_found():
+    cube = primitives.register(primitives.Primitive("cube", lambda g: g**3, lambda g: g**3))
+    try:
+        random = np.random.default_rng(0)
+        X = pd.DataFrame({"x": random.uniform(-2, 2, 320), "t": np.repeat(np.arange(8.0), 40)})
+        y = (X["t"] + 1) * X["x"] ** 3
+        model = peql.SEQL(**QUICK | {"primitives": ["identity", cube]}).fit(X, y)
+        assert str(model.equation_) == "x**3*a(t)"
+        np.testing.assert_allclose(model.coefficients_["a"], np.arange(8.0) + 1)
+        by_name = peql.SEQL(**QUICK | {"primitives": ["identity", "cube"]}).fit(X, y)
+        assert by_name.equation_ == model.equation_
+    finally:
+        del primitives._REGISTRY["cube"]
+
+
+def test_unregistered_primitive_with_a_sympy_function_is_found():
+    exp = primitives.Primitive("exp", torch.exp, sympy.exp)
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"x": random.uniform(-1, 1, 320), "t": np.repeat(np.arange(8.0), 40)})
+    y = (X["t"] + 1) * np.exp(2 * X["x"])
+    model = peql.SEQL(**QUICK | {"primitives": ["identity", exp], "max_iter": 800}).fit(X, y)
+    assert str(model.equation_) == "a(t)*exp(2.0*x)"
+
+
+# --- the table -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", VARYING)
+def test_order_of_rows_does_not_matter(cls, f1, request):
+    sorted_model = request.getfixturevalue(cls.__name__.lower())
+    order = np.random.default_rng(1).permutation(len(f1.X_train))
+    model = cls(**QUICK).fit(f1.X_train.iloc[order], f1.y_train.iloc[order])
+    assert terms(model) == terms(sorted_model)
+    np.testing.assert_allclose(model.coefficients_, sorted_model.coefficients_, atol=1e-10)
+
+
+@pytest.mark.parametrize("cls", VARYING)
+def test_any_number_of_rows_per_t(cls, f1):
+    kept = np.random.default_rng(0).random(len(f1.X_train)) < (f1.X_train["t"] + 4) / 9
+    assert f1.X_train[kept]["t"].value_counts().nunique() > 3
+    model = cls(**QUICK).fit(f1.X_train[kept], f1.y_train[kept])
+    assert has_true_terms(model.equation_, f1), model.equation_
+    assert np.mean((model.predict(f1.X_test) - f1.y_test) ** 2) < 1e-18
+
+
+def test_heql_joins_a_short_t_to_its_neighbour(f1):
+    kept = (f1.X_train["t"] > -3) | (np.arange(len(f1.X_train)) < 3)
+    model = peql.HEQL(**QUICK).fit(f1.X_train[kept], f1.y_train[kept])
+    assert has_true_terms(model.equation_, f1), model.equation_
+    assert np.mean((model.predict(f1.X_test) - f1.y_test) ** 2) < 1e-12
+
+
+@pytest.mark.parametrize("position", [0, 1, -1])
+def test_array_with_an_index_equals_dataframe(position, f1, seql):
+    columns = ["t", "x"] if position == 0 else ["x", "t"]
+    options = QUICK | {"varying": position}
+    model = peql.SEQL(**options).fit(f1.X_train[columns].to_numpy(), f1.y_train.to_numpy())
+    expected = seql.equation_.subs(sympy.Symbol("x"), sympy.Symbol(model.feature_names_[0]))
+    assert model.equation_ == expected
+    assert model.varying_name_ == "t"
+    np.testing.assert_array_equal(
+        model.predict(f1.X_test[columns].to_numpy()), seql.predict(f1.X_test)
+    )
+
+
+def test_position_of_a_dataframe_column(f1, seql):
+    model = peql.SEQL(**QUICK | {"varying": -1}).fit(f1.X_train, f1.y_train)
+    assert model.equation_ == seql.equation_
+
+
+def test_heql_takes_scattered_t():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.uniform(-2, 2, (800, 2)), columns=["x", "t"])
+    y = (X["t"] + 3) * X["x"] ** 2 + 1 + X["t"] / 2
+    model = peql.HEQL(**QUICK).fit(X, y)
+    x, t = sympy.symbols("x t")
+    a, b = (sympy.Function(name)(t) for name in "ab")
+    assert model.equation_ == a * x**2 + b
+    assert model.score(X, y) > 1 - 1e-6
+    edge = X["t"].abs() > 1.9  # ranges of t end before the data do; the lines go on
+    assert np.abs(model.predict(X[edge]) - y[edge]).max() < 1e-2
+
+
+def test_odd_column_names_stay_names(f1):
+    name, varying = "__import__('os').abort()", "lambda"
+    X = f1.X_train.set_axis([name, varying], axis=1)
+    model = peql.SEQL(**QUICK | {"varying": varying}).fit(X, f1.y_train)
+    s, v = sympy.Symbol(name), sympy.Symbol(varying)
+    a, b = (sympy.Function(letter)(v) for letter in "ab")
+    assert model.equation_ == a * s**2 + b * s
+    assert model.coefficients_.index.name == varying
+
+
+def test_coefficient_letters_avoid_columns(f1):
+    X = f1.X_train.set_axis(["a", "b"], axis=1)
+    model = peql.SEQL(**QUICK | {"varying": "b"}).fit(X, f1.y_train)
+    assert list(model.coefficients_) == ["c", "d"]
+
+
+# --- t -------------------------------------------------------------------------------------
+
+
+def test_seql_names_its_range_at_an_unseen_t(seql, f1):
+    message = "t = 0.5 was not in the training data.*from -3 to 3.*HEQL"
+    with pytest.raises(ValueError, match=message):
+        seql.predict(f1.X_test.assign(t=0.5))
+    with pytest.raises(ValueError, match=message):
+        seql.equation(t=0.5)
+    with pytest.raises(ValueError, match="t = 9 was not"):
+        seql.equation(t=9)
+
+
+def test_seql_knows_a_t_printed_shorter(f1):
+    X = f1.X_train.assign(t=f1.X_train["t"] / 7)
+    model = peql.SEQL(**QUICK).fit(X, f1.y_train)
+    assert model.equation(t=0.4286) == model.equation(t=3 / 7)
+
+
+def test_heql_predicts_between_and_beyond(f1):
+    data = peql.datasets.load("f4", n_t=40, n_train=64)
+    model = peql.HEQL(**QUICK).fit(data.X_train, data.y_train)
+    X = data.X_test[data.X_test["t"] != data.X_test["t"].max()]
+    X = X.assign(t=X["t"] + 0.05)
+    y = X["t"] * X["x"] ** 2 + 3 * np.sin(X["t"]) * X["x"]
+    assert np.mean((model.predict(X) - y) ** 2) < 1e-3 * y.var()
+    assert np.isfinite(model.predict(X.assign(t=100.0))).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, "one"])
+def test_equation_at_no_number(fitted, value):
+    with pytest.raises(ValueError):
+        fitted.equation(t=value)
+
+
+# --- trials --------------------------------------------------------------------------------
+
+
+def test_trials_have_a_row_each(f1):
+    model = peql.SEQL(**QUICK | {"n_trials": 3}).fit(f1.X_train, f1.y_train)
+    assert len(model.trials_) == 3
+    columns = {"train_error", "validation_error", "complexity", "equation", "seconds"}
+    assert columns <= set(model.trials_)
+    assert model.trials_["equation"][model.best_trial_] == str(model.equation_)
+    assert (model.trials_["seconds"] > 0).all()
+    assert has_true_terms(model.equation_, f1)
+
+
+@pytest.mark.parametrize(
+    ("validation", "complexity", "best"),
+    [
+        ([1.0, 1e-3, 0.5], [3, 9, 3], 1),  # a clearly smaller error wins
+        ([1e-3, 1.2e-3, 1.0], [9, 5, 1], 1),  # of two alike the simpler
+        ([1e-30, 1e-27, 1.0], [9, 5, 1], 1),  # both are exact
+        ([np.inf, 1e-3, np.inf], [1, 9, 1], 1),  # one that cannot be evaluated never wins
+        ([np.nan, np.nan, np.nan], [9, 9, 9], 2),  # nothing held out: by the training error
+    ],
+)
+def test_best_trial_is_by_validation_and_simplicity(validation, complexity, best):
+    trials = pd.DataFrame(
+        {
+            "train_error": [0.3, 0.2, 0.1],
+            "validation_error": validation,
+            "complexity": complexity,
+        }
+    )
+    assert estimators._choose(trials, exact=1e-22) == best
+
+
+def test_rows_are_held_out_and_never_the_test_set(f1):
+    # The held-out rows are wrong by 5: training does not see them, validation does.
+    kept = estimators.arrange(
+        f1.X_train[["x"]].to_numpy(),
+        f1.X_train[["t"]].to_numpy(),
+        f1.y_train.to_numpy(),
+        validation_fraction=0.25,
+        pool_below=0,
+        random=np.random.default_rng(0),
+    )
+    counts = f1.X_train["t"].value_counts().sort_index().to_numpy()
+    assert kept.points.mask.sum(-1).tolist() == (counts - counts // 4).tolist()
+    assert kept.held_out.mask.sum(-1).tolist() == (counts // 4).tolist()
+
+
+def test_paper_protocol_without_refinement(f1):
+    data = peql.datasets.load("f3", n_t=8, n_train=64)
+    model = peql.SEQL(**QUICK | {"refine": False, "max_iter": 800}).fit(data.X_train, data.y_train)
+    assert model.score(data.X_train, data.y_train) > 0.9
+    for value in data.coefficients.index:
+        numbers = model.equation(t=value).as_coefficients_dict().values()
+        assert all(abs(c) >= 0.01 for c in numbers)
+    assert terms(model) >= structure(data.equation, ["x"])
+
+
+def diverging_train(monkeypatch, times):
+    """Make the first ``times`` trainings end in NaN for their first trial."""
+    original, calls = estimators.train, []
+
+    def train(network, *arguments):
+        loss = original(network, *arguments)
+        calls.append(len(loss))
+        if len(calls) <= times:
+            loss[0] = torch.nan
+        return loss
+
+    monkeypatch.setattr(estimators, "train", train)
+    return calls
+
+
+def test_trial_that_diverges_begins_again_and_says_so(monkeypatch, f1):
+    calls = diverging_train(monkeypatch, 1)
+    model = peql.SEQL(**QUICK | {"n_trials": 2})
+    with pytest.warns(UserWarning, match="trial 0: the loss became NaN, it begins again"):
+        model.fit(f1.X_train, f1.y_train)
+    assert calls == [2, 1]
+    assert model.trials_["restarts"].tolist() == [1, 0]
+    assert has_true_terms(model.equation_, f1)
+
+
+@pytest.mark.filterwarnings("ignore:trial 0:UserWarning")
+def test_trial_that_always_diverges_is_an_error(monkeypatch, f1):
+    diverging_train(monkeypatch, 99)
+    with pytest.raises(RuntimeError, match="diverged 4 times: check the data"):
+        peql.SEQL(**QUICK | {"max_iter": 2}).fit(f1.X_train, f1.y_train)
+
+
+# --- random numbers ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", VARYING)
+def test_same_seed_same_result_whatever_torch_did(cls, f1, request):
+    before = request.getfixturevalue(cls.__name__.lower())
+    torch.manual_seed(123)
+    state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
+    model = cls(**QUICK).fit(f1.X_train, f1.y_train)
+    assert torch.equal(torch.get_rng_state(), state)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)
+    assert model.equation_ == before.equation_
+    np.testing.assert_array_equal(model.predict(f1.X_test), before.predict(f1.X_test))
+
+
+def test_same_result_with_two_threads(f1, seql):
+    torch.set_num_threads(2)
+    try:
+        model = peql.SEQL(**QUICK).fit(f1.X_train, f1.y_train)
+    finally:
+        torch.set_num_threads(1)
+    assert model.equation_ == seql.equation_
+    np.testing.assert_allclose(model.predict(f1.X_test), seql.predict(f1.X_test), atol=1e-9)
+
+
+def test_random_state_may_be_a_generator(f1):
+    options = QUICK | {"max_iter": 20, "refine": False}
+    one, two = (
+        peql.SEQL(**options | {"random_state": np.random.RandomState(3)}).fit(
+            f1.X_train, f1.y_train
+        )
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(one.predict(f1.X_test), two.predict(f1.X_test))
+
+
+# --- scikit-learn --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_parameters_are_only_stored(cls):
+    model = cls(varying="t", n_trials=3)
+    assert model.get_params()["n_trials"] == 3
+    assert clone(model).get_params() == model.get_params()
+    assert model.set_params(max_iter=7).max_iter == 7
+    assert ("smoothness" in model.get_params()) == (cls is peql.SEQL)
+    with pytest.raises(TypeError):
+        cls("t")  # keyword-only
+    with pytest.raises(ValueError, match="Invalid parameter 'n_trial'"):
+        model.set_params(n_trial=2)
+    assert repr(cls(varying="t")) == f"{cls.__name__}(varying='t')"
+
+
+def test_pipeline_cross_validation_and_grid_search(f1):
+    fast = peql.SEQL(**QUICK | {"max_iter": 250})
+    pipeline = make_pipeline(FunctionTransformer(), fast)
+    scores = cross_val_score(pipeline, f1.X_train, f1.y_train, cv=2)
+    assert (scores > 0.99).all()
+    search = GridSearchCV(fast, {"n_layers": [1], "l0_weight": [1e-3, 3e-3]}, cv=2)
+    search.fit(f1.X_train.sample(frac=1, random_state=0), f1.y_train.sample(frac=1, random_state=0))
+    assert search.best_score_ > 0.99
+    assert has_true_terms(search.best_estimator_.equation_, f1)
+
+
+def test_fitted_models_are_copied_and_pickled(fitted, f1):
+    for again in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
+        np.testing.assert_array_equal(again.predict(f1.X_test), fitted.predict(f1.X_test))
+        assert again.equation_ == fitted.equation_
+        assert again.equation(t=3.0) == fitted.equation(t=3.0)
+
+
+def test_refitting_forgets(f1):
+    model = peql.SEQL(**QUICK | {"max_iter": 250}).fit(f1.X_train, f1.y_train)
+    model.fit(f1.X_train.rename(columns={"x": "z"}), 0 * f1.y_train + 2)
+    assert model.equation_ == 2.0
+    assert model.feature_names_ == ["z"]
+    assert model.coefficients_.shape[1] == 0
+
+
+def test_latex_has_the_asked_precision(seql):
+    assert seql.latex() == r"x^{2} a{\left(t \right)} + x b{\left(t \right)}"
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"x": random.uniform(-1, 1, 200), "t": np.repeat(np.arange(4.0), 50)})
+    model = peql.SEQL(**QUICK).fit(X, 1.23456 * X["x"])
+    assert model.latex(precision=3) == "1.23 x"
+    assert model.latex(precision=5) == "1.2346 x"
+
+
+def test_prediction_of_many_t_is_made_in_blocks(heql, monkeypatch, f1):
+    X = f1.X_test.assign(t=np.linspace(-3, 3, len(f1.X_test)))
+    whole = heql.predict(X)
+    monkeypatch.setattr(estimators, "BLOCK", 100)
+    np.testing.assert_allclose(heql.predict(X), whole, rtol=1e-12, atol=1e-12)
