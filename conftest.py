@@ -8,8 +8,9 @@ from jaxtyping import install_import_hook
 
 # The modules whose signatures name shapes are checked as they run. The public face is not:
 # its own errors for bad input are what the tests are after.
+SHAPED = ("formula", "gates", "network", "refinement", "training", "weights")
 install_import_hook(
-    [f"peql.{name}" for name in "formula gates network refinement training weights".split()],
+    [f"peql.{name}" for name in SHAPED],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",  # an int is a float
 )
 

@@ -73,6 +73,8 @@ def main() -> None:
         for seed, function, model in product(range(*arguments.seeds), FUNCTIONS, MODELS)
     ]
     table = results.run_sweep(arguments.out, trial, tasks, jobs=arguments.jobs)
+    parameters = {model: getattr(peql, model)().get_params() for model in MODELS}
+    results.write_origin(arguments.out, parameters)
     summary = table.groupby(["function", "model"]).agg(
         trials=("seed", "size"),
         true_terms=("true_terms", "sum"),

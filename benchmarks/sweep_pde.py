@@ -109,6 +109,8 @@ def main() -> None:
     table = results.run_sweep(
         path, trial, tasks(arguments.noise), jobs=arguments.jobs, sources=SOURCES
     )
+    parameters = {model: getattr(peql, model)().get_params() for model in MODELS}
+    results.write_origin(path, parameters, *SOURCES)
     summary = table.groupby(["equation", "cross_terms", "noise", "model"]).agg(
         trials=("seed", "size"),
         true_terms=("true_terms", "sum"),

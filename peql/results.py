@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import os
 import platform
 import tempfile
@@ -129,11 +130,23 @@ def _call(run: Callable[..., dict[str, Any]], task: dict[str, Any]) -> tuple[dic
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write ``table`` as CSV; the file appears whole or not at all."""
+    """Write ``table`` as CSV."""
+    _write(path, table.to_csv(index=False))
+
+
+def write_origin(path: Path, parameters: dict[str, Any], *others: str) -> None:
+    """Beside the table at ``path``, a JSON file: the origin of its rows and all parameters."""
+    content = {**origin(*others), "parameters": parameters}
+    _write(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
+
+
+def _write(path: Path, content: str) -> None:
+    """The file appears whole or not at all."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
-        with os.fdopen(handle, "w") as file:
-            table.to_csv(file, index=False)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
