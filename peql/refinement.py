@@ -146,7 +146,7 @@ def solve(
         change, _ = torch.linalg.solve_ex(normal + torch.diag_embed(ridge), gradient)
         change = torch.nan_to_num(change.squeeze(-1), nan=0.0, posinf=0.0, neginf=0.0)
         trial = w.clone()
-        trial[:, free] += change.unflatten(-1, (len(free), -1))
+        trial[:, free] += change.unflatten(-1, (len(free), weights.shape[-1]))
         new_error = mean_squared_error(formula, trial, here)
         better = new_error < error[active]
         gain = torch.where(better, 1 - new_error / error[active], 0.0)
@@ -270,6 +270,8 @@ def add_missing(fit: Fit, points: Points) -> Fit:
         slopes = slopes * points.mask[..., None, None]
         known = [wider.open.index(flat) for flat in fit.formula.open]
         others = [k for k in range(len(wider.open)) if k not in known]
+        if not others:
+            break
         gains = _linear_gain(slopes, residual, known, others)
         accepted = False
         for i in gains.argsort(descending=True)[:ADDITIONS_TRIED].tolist():
@@ -314,7 +316,7 @@ def _linear_gain(
     gain = torch.where(
         power > 1e-12 * size, (new * rest).sum(1).square() / power.clamp(min=1e-300), 0.0
     )
-    return gain.sum(0).unflatten(0, (len(others), -1)).sum(-1)
+    return gain.sum(0).unflatten(0, (len(others), slopes.shape[-1])).sum(-1)
 
 
 def freeze_constant(fit: Fit, points: Points) -> Fit:

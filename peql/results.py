@@ -94,8 +94,9 @@ def run_sweep(
 ) -> pd.DataFrame:
     """Call ``run(**task)`` for every task not yet in the table at ``path``; returns the table.
 
-    A row is the task, what ``run`` returned, and its origin. The file is replaced as a whole after
-    each row, so a killed sweep loses only the runs under way. Rows made by other code (the engine
+    A row is the task, what ``run`` returned, and its origin; a run that fails leaves its error in
+    the column "failure" and is tried again next time. The file is replaced as a whole after each
+    row, so a killed sweep loses only the runs under way. Rows made by other code (the engine
     or ``sources``, files of the package) or other versions are redone.
     """
     tasks = list(tasks)
@@ -103,7 +104,7 @@ def run_sweep(
     rows = [
         row
         for row in (pd.read_csv(path).to_dict("records") if path.exists() else [])
-        if all(str(row.get(k)) == v for k, v in made_by.items())
+        if all(str(row.get(k)) == v for k, v in made_by.items()) and pd.isna(row.get("failure"))
     ]
     done = {_key(row, tasks) for row in rows}
     waiting = [task for task in tasks if _key(task, tasks) not in done]
@@ -112,6 +113,8 @@ def run_sweep(
     )(delayed(_call)(run, task) for task in waiting)
     order = {_key(task, tasks): i for i, task in enumerate(tasks)}
     for task, result in tqdm(results, total=len(waiting), desc=path.stem, smoothing=0):
+        if "failure" in result:
+            tqdm.write(f"failed: {task}: {result['failure']}")
         rows.append({**task, **result, **made_by})
         rows.sort(key=lambda row: order.get(_key(row, tasks), len(order)))
         write_table(pd.DataFrame(rows), path)
@@ -126,7 +129,10 @@ def _call(run: Callable[..., dict[str, Any]], task: dict[str, Any]) -> tuple[dic
     import torch
 
     torch.set_num_threads(1)  # so that results do not depend on the number of cores
-    return task, run(**task)
+    try:
+        return task, run(**task)
+    except Exception as error:  # one bad run must not end the others
+        return task, {"failure": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

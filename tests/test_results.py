@@ -103,3 +103,19 @@ def test_the_stored_sweep_counts_every_seed():
     counts = table.groupby(["function", "model"])["seed"].agg(["nunique", "size"])
     assert len(counts) == 10
     assert (counts == 40).all().all()
+
+
+def test_a_failing_run_is_reported_and_tried_again(tmp_path):
+    path, broken = tmp_path / "table.csv", {1}
+
+    def run(seed):
+        if seed in broken:
+            raise ValueError("no luck")
+        return {"value": seed}
+
+    tasks = [{"seed": k} for k in range(3)]
+    first = results.run_sweep(path, run, tasks, jobs=1)
+    assert first["failure"].dropna().tolist() == ["ValueError: no luck"]
+    broken.clear()
+    second = results.run_sweep(path, run, tasks, jobs=1)
+    assert second["value"].tolist() == [0, 1, 2]
