@@ -29,7 +29,9 @@ class _Printer(StrPrinter):
         rest = expr.func(*(part for part in expr.args if part not in functions))
         if not functions or rest.could_extract_minus_sign() or rest == 1:
             return super()._print_Mul(expr)
-        return "*".join([*map(str, functions), self.parenthesize(rest, precedence(expr))])
+        return "*".join(
+            [*map(str, functions), self.parenthesize(rest, precedence(expr), strict=True)]
+        )
 
 
 def text(equation: sympy.Expr, spec: str = ".3f") -> str:

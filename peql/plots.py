@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from . import paper
+from .baselines import by_term
 from .datasets import Dataset
 from .evaluation import match_coefficients, scaled_mse
 from .formatting import plain, symbol, text
@@ -196,6 +197,82 @@ def errors_over_trials(
         ax.grid(axis="x", visible=False)
         ax.set_title(model)
     axes[0, 0].set_ylabel("test MSE, scaled units")
+    _legend(figure)
+    return figure
+
+
+@_styled
+def fields(cases: Sequence[Case], model: str) -> Figure:
+    """u_t over x and t, true, predicted and their difference; a row for each PDE."""
+    size = (9.0, 2.7 * len(cases) + 0.3)
+    figure, axes = plt.subplots(len(cases), 3, figsize=size, squeeze=False)
+    for row, (data, models) in zip(axes, cases, strict=True):
+        along = data.coefficients.index
+        shape = (len(along), -1)
+        true = data.y_test.to_numpy().reshape(shape)
+        predicted = models[model].predict(data.X_test).reshape(shape)
+        top = float(np.abs(true).max())
+        error = predicted - true
+        panels = (
+            (true, top, "true $u_t$"),
+            (predicted, top, f"$u_t$ by {model}"),
+            (error, float(np.abs(error).max()), "difference"),
+        )
+        for ax, (values, limit, label) in zip(row, panels, strict=True):
+            picture = values if data.varying == "x" else values.T
+            image = ax.imshow(
+                picture, aspect="auto", origin="lower", cmap="RdBu_r", vmin=-limit, vmax=limit
+            )
+            figure.colorbar(image, ax=ax, format="%.1g")
+            ax.set(xticks=[], yticks=[], xlabel="$t$ →", title=label)
+            ax.grid(visible=False)
+        row[0].set_ylabel(f"{data.name.replace('_', '–')}\n$x$ →")
+    return figure
+
+
+@_styled
+def term_coefficients(cases: Sequence[Case]) -> Figure:
+    """The factor in front of each true term, true and found; a panel for each."""
+    panels = [
+        (data, models, term)
+        for data, models in cases
+        for term in by_term(data.equation, data.coefficients)
+    ]
+    figure, axes = plt.subplots(1, len(panels), figsize=(2.3 * len(panels), 2.7), squeeze=False)
+    for ax, (data, models, term) in zip(axes[0], panels, strict=True):
+        true = by_term(data.equation, data.coefficients)[term]
+        ax.plot(data.coefficients.index, true, **TRUE)
+        for name, model in models.items():
+            found = by_term(model.equation_, model.coefficients_).get(term)
+            if found is not None:
+                ax.plot(model.coefficients_.index, found, **_look(name))
+        ax.set_title(f"factor of ${sympy.latex(term)}$")
+        ax.set_xlabel(f"${data.varying}$")
+        if np.ptp(true) == 0:  # a constant: do not blow its rounding errors up
+            ax.set_ylim(0.5 * true[0], 1.5 * true[0])
+    _legend(figure)
+    return figure
+
+
+@_styled
+def noise_study(results: pd.DataFrame) -> Figure:
+    """Share of runs with the true terms, and the coefficient error, over the noise in u."""
+    equations = list(results["equation"].unique())
+    size = (3.6 * len(equations), 5.0)
+    figure, axes = plt.subplots(2, len(equations), figsize=size, squeeze=False, sharex=True)
+    levels = sorted(results["noise"].unique())
+    for column, equation in enumerate(equations):
+        for name, runs in results[results["equation"] == equation].groupby("model", sort=False):
+            groups = runs.groupby("noise")
+            look = {**_look(str(name)), "marker": "o"}
+            axes[0, column].plot(range(len(levels)), groups["true_terms"].mean(), **look)
+            axes[1, column].plot(range(len(levels)), groups["coefficient_mse"].median(), **look)
+        axes[0, column].set_title(equation.replace("_", "–"))
+        axes[1, column].set_yscale("log")
+        axes[1, column].set_xticks(range(len(levels)), [f"{100 * v:g} %" for v in levels])
+        axes[1, column].set_xlabel("noise in u")
+    axes[0, 0].set_ylabel("share with the true terms")
+    axes[1, 0].set_ylabel("coefficient MSE, median")
     _legend(figure)
     return figure
 

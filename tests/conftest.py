@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small import QUICK
+from small import HASTY, QUICK
 
 import peql
 
@@ -30,6 +30,11 @@ def heql(f1):
 @pytest.fixture(scope="session")
 def eql(f1):
     return peql.EQL(**QUICK).fit(f1.X_train, f1.y_train)
+
+
+@pytest.fixture(scope="session")
+def hasty(f1):
+    return peql.SEQL(**HASTY).fit(f1.X_train, f1.y_train)
 
 
 @pytest.fixture(params=["EQL", "SEQL", "HEQL"])

@@ -6,13 +6,12 @@ import pytest
 import sympy
 import torch
 from sklearn.exceptions import DataConversionWarning, NotFittedError
-from small import QUICK
+from small import HASTY, QUICK
 
 import peql
 from peql.evaluation import has_true_terms
 
 MODELS = [peql.EQL, peql.SEQL, peql.HEQL]
-VARYING = [peql.SEQL, peql.HEQL]
 
 
 def fit(X, y, cls=peql.SEQL, **options):
@@ -178,8 +177,9 @@ def test_bad_tables_to_predict(case, fitted, f1):
 # --- what works ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [1e12, 1e-12])
-@pytest.mark.parametrize("cls", VARYING)
+@pytest.mark.parametrize(
+    ("cls", "scale"), [(peql.SEQL, 1e12), (peql.SEQL, 1e-12), (peql.HEQL, 1e12)]
+)
 def test_any_scale_of_y(cls, scale, f1):
     model = fit(f1.X_train, scale * f1.y_train, cls)
     assert has_true_terms(model.equation_, f1), model.equation_
@@ -221,18 +221,17 @@ SAME_TABLES = {
     "float32 t": lambda X: X.astype({"t": np.float32}),
     "integer t": lambda X: X.astype({"t": int}),
     "other index": lambda X: X.set_axis(range(1000, 1000 + len(X))),
-    "read-only": lambda X: X.copy(deep=True),
 }
 
 
 @pytest.mark.parametrize("change", SAME_TABLES.values(), ids=SAME_TABLES.keys())
-def test_tables_that_are_the_same(change, f1, seql):
+def test_tables_that_are_the_same(change, f1, hasty):
     X = change(f1.X_train)
     before = X.copy(deep=True)
-    model = fit(X, f1.y_train)
+    model = fit(X, f1.y_train, **HASTY)
     pd.testing.assert_frame_equal(X, before)
-    assert model.equation_ == seql.equation_
-    np.testing.assert_allclose(model.predict(X), seql.predict(f1.X_train), rtol=1e-9, atol=1e-9)
+    assert model.equation_ == hasty.equation_
+    np.testing.assert_array_equal(model.predict(X), hasty.predict(f1.X_train))
 
 
 SAME_TARGETS = {
@@ -245,14 +244,15 @@ SAME_TARGETS = {
 
 
 @pytest.mark.parametrize("change", SAME_TARGETS.values(), ids=SAME_TARGETS.keys())
-def test_targets_that_are_the_same(change, f1, seql):
-    assert fit(f1.X_train, change(f1.y_train)).equation_ == seql.equation_
+def test_targets_that_are_the_same(change, f1, hasty):
+    model = fit(f1.X_train, change(f1.y_train), **HASTY)
+    np.testing.assert_array_equal(model.predict(f1.X_test), hasty.predict(f1.X_test))
 
 
-def test_target_with_one_column_is_taken_with_a_warning(f1, seql):
+def test_target_with_one_column_is_taken_with_a_warning(f1, hasty):
     with pytest.warns(DataConversionWarning, match="column-vector y"):
-        model = fit(f1.X_train, f1.y_train.to_frame())
-    assert model.equation_ == seql.equation_
+        model = fit(f1.X_train, f1.y_train.to_frame(), **HASTY)
+    np.testing.assert_array_equal(model.predict(f1.X_test), hasty.predict(f1.X_test))
 
 
 @pytest.mark.parametrize("column", [0.0, 7.0, True], ids=["zero", "constant", "all true"])

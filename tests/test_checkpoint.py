@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from small import QUICK
+from small import HASTY
 
 import peql
 from peql import checkpoint, primitives
@@ -64,13 +64,12 @@ def test_loading_leaves_random_numbers_alone(saved):
 
 def test_array_model_and_numpy_parameters_are_saved(f1, tmp_path):
     options = {
-        "max_iter": np.int64(20),
+        "max_iter": np.int64(5),
         "l0_weight": np.float32(1e-3),
         "varying": np.int64(1),
-        "refine": False,
         "random_state": np.random.RandomState(0),
     }
-    model = peql.SEQL(**QUICK | options).fit(f1.X_train.to_numpy(), f1.y_train)
+    model = peql.SEQL(**HASTY | options).fit(f1.X_train.to_numpy(), f1.y_train)
     model.save(tmp_path / "model")
     again = peql.load(tmp_path / "model")
     assert again.random_state is None and again.varying == 1
@@ -80,7 +79,7 @@ def test_array_model_and_numpy_parameters_are_saved(f1, tmp_path):
 
 def test_own_primitive_must_be_registered_to_load(f1, tmp_path):
     cube = primitives.Primitive("cube", lambda g: g**3, lambda g: g**3)
-    options = QUICK | {"primitives": ["identity", cube], "max_iter": 20, "refine": False}
+    options = HASTY | {"primitives": ["identity", cube]}
     peql.SEQL(**options).fit(f1.X_train, f1.y_train).save(tmp_path / "model")
     with pytest.raises(ValueError, match="unknown primitive 'cube'"):
         peql.load(tmp_path / "model")

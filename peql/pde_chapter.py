@@ -1,0 +1,168 @@
+"""What the chapter on PDEs shows: models and SINDy on one equation, tables beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from . import datasets, estimators, paper
+from .baselines import GroupSINDy, coefficient_mse, least_squares_limit
+from .chapters import Cases
+from .datasets import Dataset, expand_cross_terms
+from .evaluation import has_true_terms
+from .formatting import scientific, tex, text
+from .truth import on_grid, true_equation
+
+
+def fit(
+    equations: Iterable[str], models: Iterable[str], *, seed: int, **options: Any
+) -> dict[str, tuple[Dataset, dict[str, Any]]]:
+    """Each PDE with SINDy and each model fitted to it; ``options`` go to the dataset."""
+    cases = {}
+    models = list(models)
+    for name in equations:
+        data = datasets.load(name, random_state=seed, **options)
+        fitted: dict[str, Any] = {"SINDy": GroupSINDy(varying=data.varying)}
+        for model in models:
+            fitted[model] = getattr(estimators, model)(varying=data.varying, random_state=seed)
+        for model in fitted.values():
+            model.fit(data.X_train, data.y_train)
+        cases[name] = (data, fitted)
+    return cases
+
+
+def u_t_mse(model: Any, data: Dataset) -> float:
+    """Mean squared error of the predicted u_t."""
+    return float(np.mean((model.predict(data.X_test) - data.y_test) ** 2))
+
+
+def title(name: str) -> str:
+    """The name of a PDE as it is written in prose."""
+    return {"advection_diffusion": "advection–diffusion", "burgers": "Burgers'"}.get(name, name)
+
+
+def terms_found(cases: Cases) -> pd.DataFrame:
+    """The equation each method found, and whether its terms are the true ones."""
+    rows = {}
+    for name, (data, models) in cases.items():
+        rows[title(name), "true"] = {
+            "u_t": tex(text(expand_cross_terms(data.equation))),
+            "terms": "",
+        }
+        for model, fitted in models.items():
+            found = expand_cross_terms(fitted.equation_)
+            right = has_true_terms(found, data)
+            rows[title(name), model] = {
+                "u_t": tex(text(found)),
+                "terms": "the true ones" if right else "wrong",
+            }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def errors(cases: Cases, *, cross_terms: bool) -> pd.DataFrame:
+    """Both errors of the paper's Table II: the limit, ours, the paper's."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for name, (data, models) in cases.items():
+        limit = least_squares_limit(data)
+        printed = {
+            "u_t": paper.table("pde_mse", "u_t", _case(name, cross_terms)),
+            "coefficients": paper.table("pde_mse", "coefficient", _case(name, cross_terms)),
+        }
+        rows[title(name), "limit"] = {
+            "u_t": scientific(limit.y_mse),
+            "coefficients": scientific(limit.coefficient_mse),
+        }
+        for model, fitted in models.items():
+            error = coefficient_mse(fitted.equation_, fitted.coefficients_, data)
+            rows[title(name), model] = {
+                "u_t": scientific(u_t_mse(fitted, data)),
+                "u_t, paper": scientific(printed["u_t"][model], 3),
+                "coefficients": scientific(error),
+                "coefficients, paper": scientific(printed["coefficients"][model], 3),
+            }
+    columns = ["u_t", "u_t, paper", "coefficients", "coefficients, paper"]
+    return pd.DataFrame.from_dict(rows, orient="index")[columns].fillna("")
+
+
+def _case(name: str, cross_terms: bool) -> str:
+    return f"{name}_cross" if cross_terms else name
+
+
+def equations_at(cases: Cases, model: str) -> pd.DataFrame:
+    """The equations at the paper's four values of x or t, beside the paper's."""
+    rows = {}
+    for name, (data, models) in cases.items():
+        printed = paper.table("pde_equations", name)
+        for k, value in enumerate(printed[data.varying]):
+            point = on_grid(data, value)
+            found = expand_cross_terms(models[model].equation(t=point))
+            rows[title(name), tex(f"{data.varying} = {value:.3f}")] = {
+                "true": tex(text(expand_cross_terms(true_equation(data, point)), ".2f")),
+                f"{model}, here": tex(text(found, ".2f")),
+                f"{model}, paper": tex(printed[model][k]),
+            }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+# --- what SINDy's column measured ------------------------------------------------------------
+
+
+def sindy_grids() -> pd.DataFrame:
+    """SINDy on the grids that the paper states and on 256 × 256, with the paper's figures."""
+    rows = {}
+    for name, stated in (("advection_diffusion", (256, 512)), ("burgers", (512, 256))):
+        for n_x, n_t in (stated, (256, 256)):
+            data = datasets.load(name, cross_terms=True, n_x=n_x, n_t=n_t)
+            model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
+            error = coefficient_mse(model.equation_, model.coefficients_, data)
+            rows[title(name), f"{n_x} × {n_t}"] = {
+                "terms": ", ".join(sorted(model.terms_)),
+                "u_t": scientific(u_t_mse(model, data), 3),
+                "u_t, paper": scientific(
+                    paper.table("pde_mse", "u_t", f"{name}_cross", "SINDy"), 3
+                ),
+                "coefficients": scientific(error, 3),
+            }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def sindy_without_the_answer() -> tuple[float, list[str]]:
+    """SINDy on Burgers' equation, 256 × 256, with no product among its candidates."""
+    data = datasets.load("burgers", n_x=256, n_t=256, order=4)
+    model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
+    return u_t_mse(model, data), list(model.terms_)
+
+
+def derivative_limits(equations: Iterable[str]) -> pd.DataFrame:
+    """How the limit falls when the derivatives are computed more accurately."""
+    rows: dict[str, dict[str, str]] = {}
+    for name in equations:
+        row = rows[title(name)] = {}
+        for derivatives in ("paper", "accurate"):
+            limit = least_squares_limit(datasets.load(name, derivatives=derivatives))
+            row[f"u_t, {derivatives}"] = scientific(limit.y_mse, 1)
+            row[f"coefficients, {derivatives}"] = scientific(limit.coefficient_mse, 1)
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def statistics(results: pd.DataFrame) -> pd.DataFrame:
+    """What the stored trials of each case and model come to."""
+    rows = {}
+    for (name, cross, model), trials in results.groupby(
+        ["equation", "cross_terms", "model"], sort=False
+    ):
+        case = f"{title(str(name))}, {'with' if cross else 'no'} cross terms"
+        rows[case, str(model)] = {
+            "true terms": f"{trials['true_terms'].sum()} of {len(trials)}",
+            "worst u_t MSE / limit": _ratio(trials, "u_t_mse"),
+            "worst coefficient MSE / limit": _ratio(trials, "coefficient_mse"),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").sort_index()
+
+
+def _ratio(trials: pd.DataFrame, column: str) -> str:
+    ratio = (trials[column] / trials[f"limit_{column}"]).max()
+    return f"{ratio:.2f}" if ratio < 100 else scientific(ratio, 1)
