@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --quiet -n $(JOBS) --dist loadfile
 
 .DELETE_ON_ERROR:
-.PHONY: help setup book test bench notebooks format clean distclean
+.PHONY: help setup book test bench sweep notebooks format clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ test: $(READY) ## lint, types, unit tests, doctests, and the notebooks' stored o
 
 bench: $(READY) ## print seconds a step and a trial, scaling and memory
 	$(BIN)/python benchmarks/bench.py
+
+sweep: $(READY) ## rerun the 400-trial sweep behind results/analytic.csv; goes on where it stopped
+	$(BIN)/python benchmarks/sweep_analytic.py
 
 notebooks: $(READY) ## execute the notebooks in place, to refresh their stored outputs
 	$(BIN)/python scripts/execute_notebooks.py

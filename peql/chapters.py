@@ -138,7 +138,7 @@ def errors(cases: Cases) -> pd.DataFrame:
                 level = paper.table("analytic_mse", kind, function, name)
                 row[name, f"paper, {kind}"] = scientific(level, 3)
     table = pd.DataFrame.from_dict(rows, orient="index")
-    table.columns = pd.MultiIndex.from_tuples(table.columns)
+    table.columns = pd.MultiIndex.from_tuples([(str(a), str(b)) for a, b in table.columns])
     return table
 
 
@@ -165,11 +165,12 @@ def statistics(results: pd.DataFrame) -> pd.DataFrame:
     """What the stored trials of each function and model come to, with the paper's best error."""
     rows = {}
     results = results.sort_values("function", kind="stable")
-    for (function, name), trials in results.groupby(["function", "model"], sort=False):
-        mse = trials["test_mse_scaled"]
+    for key, trials in results.groupby(["function", "model"], sort=False):
+        function, name = map(str, key)
+        mse, validation = trials["test_mse_scaled"], trials["validation_error"]
         rows[tex(symbol(function)), name] = {
             "true terms": f"{trials['true_terms'].sum()} of {len(trials)}",
-            "picked by validation": scientific(mse[trials["validation_error"].idxmin()], 1),
+            "picked by validation": scientific(mse.iloc[validation.to_numpy().argmin()], 1),
             "picked by test error": scientific(mse.min(), 1),
             "mean": scientific(mse.mean(), 1),
             "worst": scientific(mse.max(), 1),

@@ -12,6 +12,7 @@ from . import datasets, estimators, paper
 from .baselines import GroupSINDy, coefficient_mse, least_squares_limit
 from .chapters import Cases
 from .datasets import Dataset, expand_cross_terms
+from .datasets.pde import solve
 from .evaluation import has_true_terms
 from .formatting import scientific, tex, text
 from .truth import on_grid, true_equation
@@ -37,6 +38,12 @@ def fit(
 def u_t_mse(model: Any, data: Dataset) -> float:
     """Mean squared error of the predicted u_t."""
     return float(np.mean((model.predict(data.X_test) - data.y_test) ** 2))
+
+
+def other_axis(data: Dataset) -> tuple[np.ndarray, str]:
+    """The coordinate along which the coefficients do not vary, and its name."""
+    field = solve(data.name)
+    return (field.t, "t") if data.varying == "x" else (field.x, "x")
 
 
 def title(name: str) -> str:

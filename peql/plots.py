@@ -321,12 +321,47 @@ def plotly_script() -> Path:
 
 def slider(model: Any, data: Dataset, *, steps: int = 64, points: int = 101) -> Slider:
     """The true and the found curve with a slider over t; the title gives both equations at t."""
-    import plotly.graph_objects as go
-
-    known = data.coefficients.index.to_numpy(dtype=float)
-    values = known[np.unique(np.linspace(0, len(known) - 1, steps).round().astype(int))]
+    values = _known_values(data, steps)
     x = _test_x(data, points).round(4)
     frames = [_frame(model, data, t, x) for t in values]
+    made = _slider(model, data, values, frames, x, feature(data))
+    for low, high in _outside(data):
+        made.figure.add_vrect(x0=low, x1=high, fillcolor=SHADE, line_width=0, layer="below")
+    return made
+
+
+def field_slider(
+    model: Any, data: Dataset, across: np.ndarray, label: str, *, steps: int = 64
+) -> Slider:
+    """u_t along the coordinate ``across`` (named ``label``), with a slider over the varying one.
+
+    Rows of the data are ordered by the varying coordinate, then along ``across``.
+    """
+    known = data.coefficients.index.to_numpy(dtype=float)
+    thin = slice(None, None, max(1, len(across) // 128))
+    predicted = model.predict(data.X_test).reshape(len(known), -1)[:, thin].round(4) + 0.0
+    true = data.y_test.to_numpy().reshape(len(known), -1)[:, thin].round(4) + 0.0
+    values = _known_values(data, steps)
+    frames = []
+    for t in values:
+        row = int(np.abs(known - t).argmin())
+        equations = [true_equation(data, t), model.equation(t=t)]
+        title = "true: u_t = {}<br>found: u_t = {}".format(*(plain(text(e)) for e in equations))
+        frames.append((true[row].tolist(), predicted[row].tolist(), title))
+    return _slider(model, data, values, frames, across[thin].round(4), label)
+
+
+def _known_values(data: Dataset, steps: int) -> np.ndarray:
+    """At most ``steps`` of the values of the varying column, evenly spread."""
+    known = data.coefficients.index.to_numpy(dtype=float)
+    return known[np.unique(np.linspace(0, len(known) - 1, steps).round().astype(int))]
+
+
+def _slider(
+    model: Any, data: Dataset, values: np.ndarray, frames: list[Frame], x: np.ndarray, label: str
+) -> Slider:
+    import plotly.graph_objects as go
+
     start = int(np.abs(values - 1).argmin())
     true, found, title = frames[start]
     name = type(model).__name__
@@ -338,13 +373,11 @@ def slider(model: Any, data: Dataset, *, steps: int = 64, points: int = 101) -> 
         ],
         _PLAIN_LAYOUT,
     )
-    for low, high in _outside(data):
-        figure.add_vrect(x0=low, x1=high, fillcolor=SHADE, line_width=0, layer="below")
     top = 1.08 * max(np.abs(frame[0]).max() for frame in frames)
     figure.update_layout(
         sliders=[{**_BAR, "active": start, "steps": _slider_steps(values, frames)}],
         title={"text": title, "x": 0.5, "font": {"size": 15}},
-        xaxis={"title": {"text": feature(data)}, "range": _span(data.X_test[feature(data)])},
+        xaxis={"title": {"text": label}, "range": [float(x.min()), float(x.max())]},
         yaxis={"title": {"text": str(data.y_train.name)}, "range": [-top, top]},
     )
     figure.layout.sliders[0].currentvalue.prefix = f"{data.varying} = "

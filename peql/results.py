@@ -101,9 +101,10 @@ def run_sweep(
     """
     tasks = list(tasks)
     made_by = origin(*sources)
+    stored: list[Any] = pd.read_csv(path).to_dict("records") if path.exists() else []
     rows = [
         row
-        for row in (pd.read_csv(path).to_dict("records") if path.exists() else [])
+        for row in stored
         if all(str(row.get(k)) == v for k, v in made_by.items()) and pd.isna(row.get("failure"))
     ]
     done = {_key(row, tasks) for row in rows}

@@ -108,10 +108,10 @@ class RMSProp:
         for (parameters, rate), squares in zip(self.groups, self.squares, strict=True):
             gradients = [p.grad for p in parameters]
             torch._foreach_mul_(squares, self.ALPHA)
-            torch._foreach_addcmul_(squares, gradients, gradients, 1 - self.ALPHA)
+            torch._foreach_addcmul_(squares, gradients, gradients, 1 - self.ALPHA)  # type: ignore[arg-type]
             scale = torch._foreach_sqrt(squares)
             torch._foreach_add_(scale, self.EPSILON)
-            torch._foreach_addcdiv_(parameters, gradients, scale, -rate * factor)
+            torch._foreach_addcdiv_(parameters, gradients, scale, -rate * factor)  # type: ignore[arg-type]
             for p in parameters:
                 p.grad = None
 
