@@ -138,7 +138,7 @@ def errors(cases: Cases) -> pd.DataFrame:
                 level = paper.table("analytic_mse", kind, function, name)
                 row[name, f"paper, {kind}"] = scientific(level, 3)
     table = pd.DataFrame.from_dict(rows, orient="index")
-    table.columns = pd.MultiIndex.from_tuples([(str(a), str(b)) for a, b in table.columns])
+    table.columns = pd.MultiIndex.from_tuples(next(iter(rows.values())))
     return table
 
 
@@ -178,6 +178,16 @@ def statistics(results: pd.DataFrame) -> pd.DataFrame:
             "paper, best": scientific(paper.table("analytic_mse", "best", function, name), 3),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def missed_trials(results: pd.DataFrame) -> pd.DataFrame:
+    """The stored trials without exactly the true terms; none leaves the table empty."""
+    missed = results[~results["true_terms"]]
+    table = missed[["model", "function", "seed"]].assign(
+        equation=[tex(text(sympy.parse_expr(found), "#.2g")) for found in missed["equation"]],
+        error=missed["test_mse_scaled"].map(lambda value: scientific(value, 1)),
+    )
+    return table.rename(columns={"error": "test MSE"}).set_index(["model", "function"])
 
 
 def between(results: pd.DataFrame) -> pd.DataFrame:

@@ -383,6 +383,7 @@ class EQL(_SymbolicRegressor):
 class SEQL(_SymbolicRegressor):
     """An EQL network for each value of t with shared gates.
 
+    >>> import peql
     >>> data = peql.datasets.load("f3", n_t=8, n_train=64)
     >>> model = SEQL(varying="t", random_state=0).fit(data.X_train, data.y_train)
     >>> model.equation_
@@ -423,6 +424,7 @@ class SEQL(_SymbolicRegressor):
 class HEQL(_SymbolicRegressor):
     """An EQL network whose weights a small network computes from t; predicts at any t.
 
+    >>> import peql
     >>> data = peql.datasets.load("f3", n_t=8, n_train=64)
     >>> model = HEQL(varying="t", random_state=0).fit(data.X_train, data.y_train)
     >>> model.equation(t=1.2)

@@ -67,7 +67,7 @@ def number(value: float, digits: int = DIGITS) -> sympy.Expr:
     """A SymPy number with rounding error removed, exactly 0 or ±1 where it is.
 
     >>> number(0.1 + 0.2), number(1 - 1e-16)
-    (0.3, 1)
+    (0.300000000000000, 1)
     """
     rounded = float(f"{value:.{digits}g}")
     if abs(rounded) in (0.0, 1.0):

@@ -34,7 +34,7 @@ class GridSEQL(peql.SEQL):
 # Refinement takes its time on the noise that the checks draw; it is the same code in all three.
 MODELS = [
     GridSEQL(**TINY),
-    peql.EQL(**TINY | {"refine": False}),
+    peql.EQL(**TINY | {"refine": False, "max_iter": 150}),
     peql.HEQL(**TINY | {"refine": False}),
 ]
 
