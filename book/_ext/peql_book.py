@@ -1,6 +1,8 @@
 """What the book asks of Sphinx beyond ``_config.yml``."""
 
 import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 
@@ -10,4 +12,13 @@ def setup(app: Any) -> dict[str, bool]:
     os.environ["TQDM_DISABLE"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.pop("MPLBACKEND", None)
+    app.connect("build-finished", copy_plotly)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def copy_plotly(app: Any, error: Exception | None) -> None:
+    """Put plotly's script beside the pages once, for all sliders."""
+    from peql.plots import plotly_script
+
+    if error is None and app.builder.format == "html":
+        shutil.copy(plotly_script(), Path(app.outdir) / "_static")
