@@ -176,10 +176,10 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         """Where steps hold few rows, a batch takes more steps and fewer rows of each."""
         points = min(self._points, rows_per_step)
         return Schedule(
-            n_steps=self.max_iter,
+            n_steps=int(self.max_iter),
             learning_rate=self._learning_rate,
             gate_learning_rate=1e-2,
-            l0_weight=self.l0_weight,
+            l0_weight=float(self.l0_weight),
             smoothness=0.0,
             points=points,
             steps_per_batch=min(self._steps_per_batch * self._points // points, MOST_STEPS),
@@ -193,7 +193,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
                 weights=self._weights,
                 n_steps=n_steps,
                 primitives=self.primitives,
-                n_layers=self.n_layers,
+                n_layers=int(self.n_layers),
                 n_trials=n_trials,
             )
 

@@ -51,14 +51,19 @@ def check_table(X: Any) -> Any:
         X = _check_frame(X)
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
         _check_finite(X, [f"number {k}" for k in range(X.shape[1])])
-    if len(np.shape(X)) == 2 and np.shape(X)[0] == 0:
+    shape = _shape(X)
+    if len(shape) == 2 and shape[0] == 0:
         raise ValueError("X is empty (0 sample(s)), while a minimum of 1 is required: pass rows")
     return X
 
 
+def _shape(values: Any) -> tuple[int, ...]:
+    return values.shape if hasattr(values, "shape") else np.asarray(values).shape
+
+
 def check_target(y: Any, X: Any) -> Any:
     """Say what is wrong with ``y``; returns it."""
-    rows = [shape[0] for shape in (np.shape(X), np.shape(y)) if shape]
+    rows = [shape[0] for shape in (_shape(X), _shape(y)) if shape]
     if len(set(rows)) > 1:
         raise ValueError(f"X has {rows[0]} rows and y has {rows[1]}: each row of X needs one y")
     column = y if isinstance(y, pd.Series) else pd.Series(np.asarray(y).ravel())
