@@ -23,7 +23,7 @@ from . import primitives as P
 from . import symbolic
 from .network import SymbolicNetwork
 from .refinement import PRECISION, Fit, Formula, Points, as_trained, mean_squared_error, refine
-from .tables import Arranged, arrange, check_table, check_target, column_index
+from .tables import Arranged, arrange, check_table, check_target, column_indices
 from .training import Schedule, train
 from .weights import MetaWeights
 
@@ -40,7 +40,8 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    varying : name (DataFrame) or position (array) of the column along which coefficients change.
+    varying : name (DataFrame) or position (array) of the column along which coefficients change;
+        HEQL also takes a list of them.
     primitives : "default", a mapping of primitive to copies, or a list; see ``peql.primitives``.
     n_layers : hidden layers, the depth of nesting that can be found.
     n_trials : random restarts, trained together; the best on held-out rows is kept.
@@ -68,7 +69,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
     _smallest_step: ClassVar[int] = 1  # fewer rows at one t are an error
     _pool_below: ClassVar[int] = 0  # fewer rows at one t are fitted with their neighbours'
 
-    varying: str | int = -1
+    varying: str | int | Sequence[str | int] = -1
     primitives: P.PrimitiveChoice = "default"
     n_layers: int = 2
     n_trials: int = 1
@@ -142,24 +143,26 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         named = hasattr(self, "feature_names_in_")
         n = self.n_features_in_
         columns = list(self.feature_names_in_) if named else [f"x{k}" for k in range(n)]
-        self._varying_index = column_index(columns, self.varying, named)
+        self._varying_indices = column_indices(columns, self.varying, named)
         if not named:
-            columns[self._varying_index] = "t"
+            several = len(self._varying_indices) > 1
+            for i, k in enumerate(self._varying_indices, start=1):
+                columns[k] = f"t{i}" if several else "t"
         self._columns = columns
-        self.varying_name_ = columns[self._varying_index]
+        self.varying_names_ = [columns[k] for k in self._varying_indices]
         self.feature_names_ = self._feature_names(columns)
         if not self.feature_names_:
             raise ValueError(
-                f"X has 1 feature(s), the varying column {self.varying_name_!r}, and "
-                "nothing else: the equation needs at least one more column"
+                f"X has {n} feature(s), all of them varying columns {self.varying_names_}: "
+                "the equation needs at least one more column"
             )
 
     def _feature_names(self, columns: list[str]) -> list[str]:
-        return [c for k, c in enumerate(columns) if k != self._varying_index]
+        return [c for k, c in enumerate(columns) if k not in self._varying_indices]
 
     def _split_columns(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        k = self._varying_index
-        return np.delete(X, k, axis=1), X[:, [k]]
+        indices = self._varying_indices
+        return np.delete(X, indices, axis=1), X[:, indices]
 
     def _check_steps(self, t: np.ndarray) -> None:
         values, counts = np.unique(t[:, 0], return_counts=True)
@@ -167,7 +170,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         if len(short):
             shown = ", ".join(f"{v:g}" for v in short[:4]) + (" …" if len(short) > 4 else "")
             raise ValueError(
-                f"{len(short)} of {len(values)} values of {self.varying_name_!r} have fewer than "
+                f"{len(short)} of {len(values)} values of {self.varying_names_[0]!r} have fewer than "
                 f"{self._smallest_step} rows ({shown}): {type(self).__name__} fits each value on "
                 "its own rows. Drop them, pool neighbours, or use HEQL, which needs no grid."
             )
@@ -192,6 +195,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
                 len(self.feature_names_),
                 weights=self._weights,
                 n_steps=n_steps,
+                n_varying=len(self.varying_names_),
                 primitives=self.primitives,
                 n_layers=int(self.n_layers),
                 n_trials=n_trials,
@@ -287,7 +291,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         network.gates.log_alpha.fill_(-100.0)
         network.gates.log_alpha[0, columns] = 100.0
         t, values = self.scales_.t(self.t_), fit.weights[..., 0]
-        if fit.weights.shape[-1] > 1:  # lines over ranges of t: follow them to both ends
+        if fit.weights.shape[-1] == 2:  # lines over ranges of t: follow them to both ends
             ends, slopes = np.array([[-1.0], [1.0]]), fit.weights[[0, -1], :, 1]
             outer = values[[0, -1]] + slopes * torch.from_numpy(ends - t[[0, -1]])
             t, kept = np.unique(np.concatenate([t, ends]).round(12), axis=0, return_index=True)
@@ -303,7 +307,12 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         weights = self._open_weights(self.t_)
         self._parametric = self._read(self.formula_, weights)
         self.equation_ = self._parametric.expression
-        index = pd.Index(self.t_[:, 0], name=self.varying_name_)
+        names = self.varying_names_
+        index: pd.Index = (
+            pd.Index(self.t_[:, 0], name=names[0])
+            if len(names) == 1
+            else pd.MultiIndex.from_arrays(self.t_.T, names=names)
+        )
         self.coefficients_ = symbolic.coefficient_table(self._parametric, weights.numpy(), index)
 
     def _read(self, formula: Formula, weights: Tensor) -> symbolic.ParametricEquation:
@@ -311,7 +320,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
             formula,
             weights.numpy(),
             self.feature_names_,
-            [self.varying_name_],
+            self.varying_names_,
             self.scales_.x.tolist(),
             self.scales_.y,
         )
@@ -329,15 +338,20 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         y = self.formula_([w[:, None] for w in rows.unbind(-1)], scaled)
         return (self.scales_.y * y[:, 0]).numpy()
 
-    def equation(self, t: float) -> sympy.Expr:
-        """The equation with numbers at ``t``; SymPy."""
+    def equation(self, t: float | Sequence[float]) -> sympy.Expr:
+        """The equation with numbers at ``t``, one number for each varying column; SymPy."""
         check_is_fitted(self, "network_")
-        if not np.isfinite(float(t)):
-            raise ValueError(f"t={t!r}: expected a finite number")
-        weights = self._open_weights(np.array([[float(t)]]))
+        weights = self._open_weights(self._check_point(t)[None])
         values = self._parametric.evaluate(weights.numpy())[0]
         threshold = 0.0 if self.refine else PAPER_THRESHOLD
         return self._parametric.at(values, threshold)
+
+    def _check_point(self, t: float | Sequence[float]) -> np.ndarray:
+        point = np.atleast_1d(np.asarray(t, dtype=float))
+        if point.shape != (len(self.varying_names_),) or not np.isfinite(point).all():
+            expected = " and ".join(self.varying_names_)
+            raise ValueError(f"t={t!r}: expected a finite number for {expected}")
+        return point
 
     def latex(self, precision: int = 3) -> str:
         """The equation as LaTeX, numbers with ``precision`` significant digits."""
@@ -373,10 +387,11 @@ class EQL(_SymbolicRegressor):
     def _steps(self, t: np.ndarray) -> None:
         return None
 
-    def equation(self, t: float) -> sympy.Expr:
+    def equation(self, t: float | Sequence[float]) -> sympy.Expr:
         """The equation with ``t`` put in for the varying column; SymPy."""
         expression = super().equation(t)
-        return expression.subs(sympy.Symbol(self.varying_name_), symbolic.number(float(t)))
+        point = [symbolic.number(float(value)) for value in self._check_point(t)]
+        return expression.subs(list(zip(self.varying_names_, point, strict=True)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -398,6 +413,14 @@ class SEQL(_SymbolicRegressor):
 
     smoothness: float = 1e-5
 
+    def _read_columns(self) -> None:
+        super()._read_columns()
+        if len(self.varying_names_) > 1:
+            raise ValueError(
+                f"varying={self.varying!r}: SEQL has one network for each value of one column; "
+                "use HEQL, whose coefficients may depend on several"
+            )
+
     def _schedule(self, rows_per_step: int) -> Schedule:
         return replace(super()._schedule(rows_per_step), smoothness=self.smoothness)
 
@@ -414,7 +437,7 @@ class SEQL(_SymbolicRegressor):
         far = np.abs(t[:, 0] - known[nearest]) > NEAR * min(spacing, max(np.ptp(known), 1e-300))
         if far.any():
             raise ValueError(
-                f"{self.varying_name_} = {t[far][0, 0]:g} was not in the training data: SEQL knows "
+                f"{self.varying_names_[0]} = {t[far][0, 0]:g} was not in the training data: SEQL knows "
                 f"{len(known)} values from {known[0]:g} to {known[-1]:g}. "
                 "Use HEQL to predict between or beyond them."
             )

@@ -124,7 +124,7 @@ def test_array_with_an_index_equals_dataframe(position, f1, hasty):
     model = peql.SEQL(**HASTY | {"varying": position}).fit(X, f1.y_train.to_numpy())
     x = sympy.Symbol("x1" if position == 0 else "x0")
     assert model.equation_ == hasty.equation_.subs(sympy.Symbol("x"), x)
-    assert model.varying_name_ == "t"
+    assert model.varying_names_ == ["t"]
     np.testing.assert_array_equal(model.predict(X), hasty.predict(f1.X_train))
 
 
