@@ -1,6 +1,7 @@
 """peql: one equation, coefficients that vary with t. EQL, SEQL and HEQL in torch."""
 
 from . import datasets as datasets
+from . import more_primitives as more_primitives
 from . import nn as nn
 from . import primitives as primitives
 from .checkpoint import load as load

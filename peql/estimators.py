@@ -25,6 +25,7 @@ from .network import SymbolicNetwork
 from .refinement import PRECISION, Fit, Formula, Points, as_trained, mean_squared_error, refine
 from .tables import Arranged, arrange, check_table, check_target, column_indices
 from .training import Schedule, train
+from .uncertainty import coefficient_errors
 from .weights import MetaWeights
 
 PAPER_THRESHOLD = 0.01  # terms with smaller numbers are not printed when nothing was refined
@@ -58,7 +59,9 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
     ----------
     equation_ : SymPy, with functions of the varying column as coefficients.
     coefficients_ : DataFrame over the training t, one column per coefficient function.
+    coefficient_errors_ : DataFrame like it, the standard errors from the least-squares fit.
     trials_ : DataFrame, a row per trial.
+    prunings_ : DataFrame, the best equation of each number of weights that refinement tried.
     network_ : the fitted ``peql.nn.SymbolicNetwork`` (float64, scaled units).
     """
 
@@ -111,14 +114,20 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         training_seconds = (time.perf_counter() - started) / len(networks)
         results = []
         hidden = None if self.verbose else True  # None: shown in a terminal only
-        for network in tqdm(networks, desc="refining", disable=hidden, leave=False):
+        traces: list[list[Fit]] = [[] for _ in networks]
+        for network, trace in zip(
+            tqdm(networks, desc="refining", disable=hidden, leave=False), traces, strict=True
+        ):
             started = time.perf_counter()
-            fit = self._finish(network, arranged)
+            fit = self._finish(network, arranged, trace)
             results.append((fit, training_seconds + time.perf_counter() - started))
         self.trials_ = self._trial_table(results, restarts, arranged)
         self.n_iter_ = self.max_iter
         self.best_trial_ = _choose(self.trials_, self._raw_error(PRECISION))
-        self._keep(results[self.best_trial_][0], networks[self.best_trial_])
+        best = results[self.best_trial_][0]
+        self._keep(best, networks[self.best_trial_])
+        self._set_errors(best, arranged.points)
+        self.prunings_ = self._pruning_table([*traces[self.best_trial_], best])
         return self
 
     def _check_parameters(self) -> None:
@@ -250,11 +259,12 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         """What the source of weights takes for raw ``t``."""
         raise NotImplementedError
 
-    def _finish(self, network: SymbolicNetwork, arranged: Arranged) -> Fit:
+    def _finish(self, network: SymbolicNetwork, arranged: Arranged, trace: list[Fit]) -> Fit:
         """The formula of a trained network: refined, or as it is."""
         weights = self._weights_at(network, arranged.t)
-        finish = refine if self.refine else as_trained
-        return finish(network.layout, network.shapes, weights, arranged.points)
+        if self.refine:
+            return refine(network.layout, network.shapes, weights, arranged.points, trace)
+        return as_trained(network.layout, network.shapes, weights, arranged.points)
 
     def _trial_table(
         self, results: Sequence[tuple[Fit, float]], restarts: list[int], arranged: Arranged
@@ -273,6 +283,22 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
                 }
             )
         return pd.DataFrame(rows).rename_axis("trial")
+
+    def _pruning_table(self, tried: Sequence[Fit]) -> pd.DataFrame:
+        """The smallest error (mean over t) with each number of weights, fewest weights first."""
+        errors = [float(fit.error.mean()) for fit in tried]
+        best: dict[int, tuple[float, Fit]] = {}
+        for error, fit in sorted(zip(errors, tried, strict=True), key=lambda pair: pair[0]):
+            best.setdefault(len(fit.formula.open), (error, fit))
+        rows = [
+            {
+                "weights": n,
+                "train_error": self._raw_error(error),
+                "equation": str(self._read(fit.formula, fit.weights[..., 0]).expression),
+            }
+            for n, (error, fit) in sorted(best.items())
+        ]
+        return pd.DataFrame(rows)
 
     def _raw_error(self, scaled: float) -> float:
         return self.scales_.y * (self.scales_.y * scaled)  # y**2 may be out of range
@@ -314,6 +340,13 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
             else pd.MultiIndex.from_arrays(self.t_.T, names=names)
         )
         self.coefficients_ = symbolic.coefficient_table(self._parametric, weights.numpy(), index)
+
+    def _set_errors(self, fit: Fit, points: Points) -> None:
+        """Standard errors of the coefficients; without refinement nothing was solved for: NaN."""
+        errors = coefficient_errors(self._parametric, fit, points) if self.refine else np.nan
+        self.coefficient_errors_ = pd.DataFrame(
+            errors, index=self.coefficients_.index, columns=self.coefficients_.columns
+        )
 
     def _read(self, formula: Formula, weights: Tensor) -> symbolic.ParametricEquation:
         return symbolic.read(
@@ -358,6 +391,18 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self, "network_")
         numbers = {n: sympy.Float(n, precision) for n in self.equation_.atoms(sympy.Float)}
         return sympy.latex(self.equation_.xreplace(numbers))
+
+    def jumps(self) -> pd.DataFrame:
+        """Jumps and corners of the coefficient functions, see ``peql.discontinuities``."""
+        from .discontinuities import jumps  # it works on a fitted model
+
+        return jumps(self)
+
+    def explain(self) -> pd.DataFrame:
+        """What each coefficient function itself is, where that can be said."""
+        from .explanation import explain  # it fits models of its own
+
+        return explain(self)
 
     def save(self, path: Any) -> None:
         """Write the fitted model to ``path``: arrays and JSON, no code. See ``peql.load``."""

@@ -229,11 +229,12 @@ def importance(fit: Fit, points: Points) -> Tensor:
     return effect.square().mean(dim=(0, 1)).sqrt()
 
 
-def remove_spare(fit: Fit, points: Points) -> Fit:
+def remove_spare(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
     """Remove weights one at a time, least important first, while Schwarz's criterion falls.
 
     Errors of real data (of a numerical derivative, say) are smooth functions of the inputs, which
-    spare terms fit: a weight stays only if it divides the error by about two or more.
+    spare terms fit: a weight stays only if it divides the error by about two or more. What was
+    tried is added to ``trace``.
     """
     best = fit.information(points, EVIDENCE)
     tried: set[tuple[int, ...]] = set()
@@ -250,6 +251,7 @@ def remove_spare(fit: Fit, points: Points) -> Fit:
             if hopeless(*start, points, expected):
                 continue
             candidate = refit(*start, points, expected)
+            trace.append(candidate)
             score = candidate.information(points, EVIDENCE)
             if score < best:
                 fit, best, progress = candidate, score, True
@@ -398,14 +400,14 @@ def _with_one_sign(fit: Fit, k: int) -> Iterator[Tensor]:
     yield fit.weights
 
 
-def reduce(fit: Fit, points: Points) -> Fit:
+def reduce(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
     """Remove weights and hold others constant until no more can go."""
     n_weights = len(fit.constant) + 1
     # With shared scales settled all steps are alike, and weights that hid behind them can go.
     while len(fit.constant) < n_weights:
         n_weights = len(fit.constant)
         fit = replace(fit, constant=(False,) * n_weights)
-        fit = freeze_constant(remove_spare(fit, points), points)
+        fit = freeze_constant(remove_spare(fit, points, trace), points)
     return fit
 
 
@@ -414,16 +416,21 @@ def refine(
     shapes: Sequence[tuple[int, int]],
     weights: Float[Tensor, "step weight"],
     points: Points,
+    trace: list[Fit] | None = None,
 ) -> Fit:
-    """From a trained network's gated weights to the smallest formula that fits, solved exactly."""
+    """From a trained network's gated weights to the smallest formula that fits, solved exactly.
+
+    The formulas tried on the way are added to ``trace``.
+    """
+    trace = [] if trace is None else trace
     fit = _fewer_than_rows(as_trained(layout, shapes, weights, points), points)
     few = points.thinned(max(DECISION_POINTS, DECISION_ROWS // len(points.x)))
     fit = refit(fit.formula, fit.weights, fit.constant, few)
-    fit = reduce(add_missing(fit, few, COARSE), few)
+    fit = reduce(add_missing(fit, few, COARSE), few, trace)
     # A small formula that is nearly right may lack one weight, whose place a poor copy takes.
     wider = add_missing(fit, few, PRECISION)
     if wider is not fit:
-        fit = reduce(wider, few)
+        fit = reduce(wider, few, trace)
     return settle_constants(refit(fit.formula, fit.weights, fit.constant, points), points)
 
 
