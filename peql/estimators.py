@@ -179,8 +179,8 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         if len(short):
             shown = ", ".join(f"{v:g}" for v in short[:4]) + (" …" if len(short) > 4 else "")
             raise ValueError(
-                f"{len(short)} of {len(values)} values of {self.varying_names_[0]!r} have fewer than "
-                f"{self._smallest_step} rows ({shown}): {type(self).__name__} fits each value on "
+                f"{len(short)} of {len(values)} values of {self.varying_names_[0]!r} have fewer "
+                f"than {self._smallest_step} rows ({shown}): {type(self).__name__} fits each value on "
                 "its own rows. Drop them, pool neighbours, or use HEQL, which needs no grid."
             )
 
@@ -482,8 +482,8 @@ class SEQL(_SymbolicRegressor):
         far = np.abs(t[:, 0] - known[nearest]) > NEAR * min(spacing, max(np.ptp(known), 1e-300))
         if far.any():
             raise ValueError(
-                f"{self.varying_names_[0]} = {t[far][0, 0]:g} was not in the training data: SEQL knows "
-                f"{len(known)} values from {known[0]:g} to {known[-1]:g}. "
+                f"{self.varying_names_[0]} = {t[far][0, 0]:g} was not in the training data: SEQL "
+                f"knows {len(known)} values from {known[0]:g} to {known[-1]:g}. "
                 "Use HEQL to predict between or beyond them."
             )
         return torch.from_numpy(nearest)

@@ -9,6 +9,7 @@ from peql.baselines import least_squares_limit
 from peql.datasets import expand_cross_terms, from_field, load
 from peql.datasets._derivatives import DIFFERENCE, FOURIER, SPLINE
 from peql.datasets.pde import PROBLEMS, equation, solve, truth
+from peql.evaluation import has_true_terms
 
 NAMES = list(PROBLEMS)
 
