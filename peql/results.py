@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import platform
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata
@@ -191,7 +192,7 @@ def _on_cluster(
     [shared] = client.scatter([run], broadcast=True, hash=False)
     futures = [client.submit(_call, shared, task, pure=False) for task in tasks]
     waiting = {future.key: task for future, task in zip(futures, tasks, strict=True)}
-    for future in as_completed(futures):
+    for future in as_completed(futures, loop=client.loop):
         # What _call could not catch: a worker that died, or that cannot import peql.
         error = future.exception() if future.status == "error" else None
         yield (waiting[future.key], _failure(error)) if error else future.result()
@@ -199,9 +200,10 @@ def _on_cluster(
 
 
 def _call(run: Callable[..., dict[str, Any]], task: dict[str, Any]) -> tuple[dict, dict]:
-    import torch
-
-    torch.set_num_threads(1)  # so that results do not depend on the number of cores
+    # One thread, so that results do not depend on the number of cores.
+    os.environ["OMP_NUM_THREADS"] = "1"  # if torch is yet to be imported
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
     try:
         return task, run(**task)
     except Exception as error:  # one bad run must not end the others

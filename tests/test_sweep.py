@@ -66,6 +66,7 @@ def runs(notebook: Path) -> list[str]:
 def run(notebook: Path, *options: str) -> tuple[int, pd.DataFrame]:
     out = notebook.with_name("out")
     code = main(["sweep", str(notebook), "--out", str(out), *options])
+    assert code in (0, 1)
     return code, pd.read_csv(out / "results.csv")
 
 
@@ -202,16 +203,11 @@ def test_records_of_a_chapter_are_read_as_glue_stores_them():
     assert isinstance(records["steps"], int)
 
 
-def cli(notebook: Path, *options: str) -> subprocess.Popen:
-    out = notebook.with_name("out")
-    arguments = [sys.executable, "-m", "peql", "sweep", str(notebook), "--out", str(out), *options]
-    return subprocess.Popen(arguments, env={**os.environ, "TQDM_DISABLE": "1"})
-
-
 def test_kill_9_loses_only_the_runs_under_way(notebook):
     """The table is whole at the moment of the kill, and the next start runs what is missing."""
-    path, seeds = notebook.with_name("out") / "results.csv", ["-p", "seed", "3:9", "--jobs", "2"]
-    sweep = cli(notebook, *seeds)
+    path = notebook.with_name("out") / "results.csv"
+    arguments = ["sweep", notebook, "--out", path.parent, "-p", "seed", "3:9", "--jobs", "2"]
+    sweep = subprocess.Popen([sys.executable, "-m", "peql", *map(str, arguments)])
     deadline = time.monotonic() + 240
     while not path.exists() and time.monotonic() < deadline and sweep.poll() is None:
         time.sleep(0.01)
@@ -223,8 +219,8 @@ def test_kill_9_loses_only_the_runs_under_way(notebook):
     assert set(kept["status"]) == {"done"}
     at_kill = path.read_text().splitlines()
 
-    assert cli(notebook, *seeds).wait(240) == 0
-    table = pd.read_csv(path)
+    code, table = run(notebook, "-p", "seed", "3:9")
+    assert code == 0
     assert table["seed"].tolist() == [3, 4, 5, 6, 7, 8]
     assert (table["value"] == 1.5 * table["seed"]).all()
     assert set(at_kill) <= set(path.read_text().splitlines())  # kept as they were written
