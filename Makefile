@@ -6,7 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
-PYTEST := $(BIN)/python -m pytest --quiet -n $(JOBS) --dist loadfile
+PYTEST := $(BIN)/python -m pytest --quiet -rs -n $(JOBS) --dist loadfile
+BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
 .DELETE_ON_ERROR:
 .PHONY: help setup book test bench sweep notebooks format clean distclean
@@ -21,7 +22,9 @@ book: $(READY) ## execute every chapter and build the book, any warning is an er
 	@echo "Executing the chapters and building the book: this takes minutes."
 	$(BIN)/jupyter-book build . -W -n --keep-going --quiet
 
-test: $(READY) ## lint, types, unit tests, doctests, and the notebooks' stored outputs
+test: $(READY) ## lint, types, unit tests, doctests, the book in a browser, the notebooks' outputs
+	@for name in $(BROWSERS); do command -v $$name >/dev/null && exit; done; \
+	echo "No Chromium on this machine: the browser tests of the book will be skipped."
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m mypy

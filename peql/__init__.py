@@ -1,12 +1,32 @@
 """peql: one equation, coefficients that vary with t. EQL, SEQL and HEQL in torch."""
 
-from . import datasets as datasets
-from . import more_primitives as more_primitives
-from . import nn as nn
-from . import primitives as primitives
-from .checkpoint import load as load
-from .estimators import EQL as EQL
-from .estimators import HEQL as HEQL
-from .estimators import SEQL as SEQL
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import datasets as datasets
+    from . import nn as nn
+    from . import primitives as primitives
+    from .checkpoint import load as load
+    from .estimators import EQL as EQL
+    from .estimators import HEQL as HEQL
+    from .estimators import SEQL as SEQL
 
 __version__ = "0.1.0"
+
+# Imported when first used: the command line and the processes of a sweep need not wait for torch.
+_MODULES = ("datasets", "nn", "primitives")
+_MEMBERS = {"EQL": "estimators", "HEQL": "estimators", "SEQL": "estimators", "load": "checkpoint"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES and name not in _MEMBERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import_module(".more_primitives", __name__)  # whoever uses peql has all primitives
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    return getattr(import_module(f".{_MEMBERS[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES, *_MEMBERS])

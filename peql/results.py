@@ -7,9 +7,11 @@ import hashlib
 import json
 import os
 import platform
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +54,26 @@ def source_hash(*others: str) -> str:
     >>> len(source_hash())
     12
     """
+    return _code_hash((*ENGINE, *others))
+
+
+def package_hash() -> str:
+    """A fingerprint of the whole package: all its code, and the data files beside it.
+
+    >>> len(package_hash())
+    12
+    """
+    data = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*")):
+        if path.suffix in {".json", ".mplstyle", ".csv"}:
+            data.update(path.read_bytes())
+    code = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+    return hashlib.sha256(f"{_code_hash(code)}{data.hexdigest()}".encode()).hexdigest()[:12]
+
+
+def _code_hash(names: Iterable[str]) -> str:
     digest = hashlib.sha256()
-    for name in (*ENGINE, *others):
+    for name in names:
         tree = ast.parse((PACKAGE / name).read_text())
         for node in ast.walk(tree):
             body = getattr(node, "body", None)
@@ -77,12 +97,21 @@ def _is_text(node: ast.AST) -> bool:
 
 def origin(*others: str) -> dict[str, str]:
     """What made a row: versions and the fingerprint of the engine and ``others``."""
+    return _origin(source_hash(*others))
+
+
+def package_origin() -> dict[str, str]:
+    """What made a row that any part of the package may have had a hand in."""
+    return _origin(package_hash())
+
+
+def _origin(fingerprint: str) -> dict[str, str]:
     versions = {f"{name}_version": metadata.version(name) for name in ("torch", "numpy")}
     from . import __version__
 
     return {
         "peql_version": __version__,
-        "source_hash": source_hash(*others),
+        "source_hash": fingerprint,
         **versions,
         "python_version": platform.python_version(),
     }
@@ -95,64 +124,114 @@ def run_sweep(
     *,
     jobs: int = 2,
     sources: Sequence[str] = (),
+    made_by: dict[str, str] | None = None,
+    key: Sequence[str] | None = None,
+    finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    cluster: Any = None,
 ) -> pd.DataFrame:
     """Call ``run(**task)`` for every task not yet in the table at ``path``; returns the table.
 
     A row is the task, what ``run`` returned, and its origin; a run that fails leaves its error in
     the column "failure" and is tried again next time. The file is replaced as a whole after each
     row, so a killed sweep loses only the runs under way. Rows made by other code (the engine
-    or ``sources``, files of the package) or other versions are redone.
+    or ``sources``, files of the package) or other versions are redone; ``made_by`` says otherwise
+    what made a row. A row is known by the task's columns, or by those that ``key`` names.
+
+    The runs go to ``jobs`` processes here, or to ``cluster``, a Dask client. ``finish`` is called
+    in this process with what a run returned, and returns what the row is to hold of it.
     """
     tasks = list(tasks)
-    made_by = origin(*sources)
-    stored: list[Any] = pd.read_csv(path).to_dict("records") if path.exists() else []
+    names = list(key or (tasks[0] if tasks else ()))
+    made_by = made_by or origin(*sources)
     rows = [
         row
-        for row in stored
-        if all(str(row.get(k)) == v for k, v in made_by.items()) and pd.isna(row.get("failure"))
+        for row in _stored_rows(path)
+        if all(row.get(k) == v for k, v in made_by.items()) and not row.get("failure")
     ]
-    done = {_key(row, tasks) for row in rows}
-    waiting = [task for task in tasks if _key(task, tasks) not in done]
-    results: Iterator[tuple[dict[str, Any], dict[str, Any]]] = Parallel(
-        n_jobs=jobs, return_as="generator_unordered"
-    )(delayed(_call)(run, task) for task in waiting)
-    order = {_key(task, tasks): i for i, task in enumerate(tasks)}
+    done = {_key(row, names) for row in rows}
+    waiting = [task for task in tasks if _key(task, names) not in done]
+    results = _on_cluster(cluster, run, waiting) if cluster else _here(jobs, run, waiting)
+    order = {_key(task, names): i for i, task in enumerate(tasks)}
     for task, result in tqdm(results, total=len(waiting), desc=path.stem, smoothing=0):
-        if "failure" in result:
+        result = finish(result) if finish else result
+        taken = [name for name in result if name in task]
+        if taken:
+            raise ValueError(
+                f"a run returned {taken}, which are names of the task: its row could not hold both"
+            )
+        if result.get("failure"):
             tqdm.write(f"failed: {task}: {result['failure']}")
         rows.append({**task, **result, **made_by})
-        rows.sort(key=lambda row: order.get(_key(row, tasks), len(order)))
+        rows.sort(key=lambda row: order.get(_key(row, names), len(order)))
         write_table(pd.DataFrame(rows), path)
-    return pd.DataFrame(rows)
+    return pd.read_csv(StringIO(pd.DataFrame(rows).to_csv(index=False))) if rows else pd.DataFrame()
 
 
-def _key(row: dict[str, Any], tasks: list[dict[str, Any]]) -> tuple[str, ...]:
-    return tuple(str(row.get(name)) for name in (tasks[0] if tasks else ()))
+def _stored_rows(path: Path) -> list[dict[Any, Any]]:
+    """The rows of a table as they are written, so that writing them again changes nothing."""
+    if not path.exists():
+        return []
+    return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+
+
+def _key(row: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(row.get(name)) for name in names)
+
+
+Runs = Iterator[tuple[dict[str, Any], dict[str, Any]]]
+
+
+def _here(jobs: int, run: Callable[..., dict[str, Any]], tasks: list[dict[str, Any]]) -> Runs:
+    """Each task with its result, as they come, from processes of this machine."""
+    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    return parallel(delayed(_call)(run, task) for task in tasks)
+
+
+def _on_cluster(
+    client: Any, run: Callable[..., dict[str, Any]], tasks: list[dict[str, Any]]
+) -> Runs:
+    """Each task with its result, as they come, from the workers of a Dask cluster."""
+    from distributed import as_completed
+
+    [shared] = client.scatter([run], broadcast=True, hash=False)
+    futures = [client.submit(_call, shared, task, pure=False) for task in tasks]
+    waiting = {future.key: task for future, task in zip(futures, tasks, strict=True)}
+    for future in as_completed(futures, loop=client.loop):
+        # What _call could not catch: a worker that died, or that cannot import peql.
+        error = future.exception() if future.status == "error" else None
+        yield (waiting[future.key], _failure(error)) if error else future.result()
+        future.release()  # the executed notebooks need not pile up on the workers
 
 
 def _call(run: Callable[..., dict[str, Any]], task: dict[str, Any]) -> tuple[dict, dict]:
-    import torch
-
-    torch.set_num_threads(1)  # so that results do not depend on the number of cores
+    # One thread, so that results do not depend on the number of cores.
+    os.environ["OMP_NUM_THREADS"] = "1"  # if torch is yet to be imported
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
     try:
         return task, run(**task)
     except Exception as error:  # one bad run must not end the others
-        return task, {"failure": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
+        return task, _failure(error)
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    first = next(iter(str(error).splitlines()), "")
+    return {"failure": f"{type(error).__name__}: {first}"}
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
     """Write ``table`` as CSV."""
-    _write(path, table.to_csv(index=False))
+    write_whole(path, table.to_csv(index=False))
 
 
 def write_origin(path: Path, parameters: dict[str, Any], *others: str) -> None:
     """Beside the table at ``path``, a JSON file: the origin of its rows and all parameters."""
     content = {**origin(*others), "parameters": parameters}
-    _write(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
+    write_whole(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
 
 
-def _write(path: Path, content: str) -> None:
-    """The file appears whole or not at all."""
+def write_whole(path: Path, content: str) -> None:
+    """Write text to a file that appears whole or not at all."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -119,3 +119,29 @@ def test_a_failing_run_is_reported_and_tried_again(tmp_path):
     broken.clear()
     second = results.run_sweep(path, run, tasks, jobs=1)
     assert second["value"].tolist() == [0, 1, 2]
+
+
+THREADS = """
+from pathlib import Path
+from peql import results
+
+def run(seed):
+    imported = "torch" in __import__("sys").modules
+    import torch
+    return {"threads": torch.get_num_threads(), "imported": imported}
+
+print(results.run_sweep(Path("table.csv"), run, [{"seed": k} for k in range(2)], jobs=2))
+"""
+
+
+def test_runs_have_one_thread_and_do_not_wait_for_torch(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    subprocess.run([sys.executable, "-c", THREADS], cwd=tmp_path, env=environment, check=True)
+    table = pd.read_csv(tmp_path / "table.csv")
+    assert table["threads"].tolist() == [1, 1]
+    assert not table["imported"].any()
+
+
+def test_a_result_that_would_hide_the_task_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"\['seed'\]"):
+        results.run_sweep(tmp_path / "table.csv", lambda seed: {"seed": 1}, [{"seed": 0}], jobs=1)

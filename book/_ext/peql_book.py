@@ -9,6 +9,7 @@ from typing import Any
 def setup(app: Any) -> dict[str, bool]:
     """Load MathJax on every page, and give the chapters' kernels the surroundings of the tests."""
     app.set_html_assets_policy("always")  # a sidebar shows TeX on pages without equations too
+    app.connect("html-page-context", leave_out_thebe)
     os.environ["TQDM_DISABLE"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.pop("MPLBACKEND", None)
@@ -22,3 +23,12 @@ def copy_plotly(app: Any, error: Exception | None) -> None:
 
     if error is None and app.builder.format == "html":
         shutil.copy(plotly_script(), Path(app.outdir) / "_static")
+
+
+def leave_out_thebe(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Drop the scripts of Thebe, which no page uses, and which Jupyter Book declares twice."""
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if "thebe" not in f"{script.filename}{script.attributes.get('body')}".lower()
+    ]

@@ -1,0 +1,253 @@
+"""The built book, opened from disk in Chromium: nothing is missing, nothing leaves the machine.
+
+The book is built here from the notebooks' stored outputs, into ``_build/test``, unless that is
+newer than all it is made of; pages that store no output are executed. Without Chromium these
+tests are skipped; with ``PEQL_BROWSER=required``, as in CI, they then fail.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "_build" / "test"
+HTML = FOLDER / "_build" / "html"
+SOURCES = ("_config.yml", "_toc.yml", "_static", "book", "notebooks", "peql", "results")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = [
+    f"--{flag}"
+    for flag in (
+        "disable-gpu",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+        "no-first-run",
+    )
+]
+MEGABYTE = 2**20
+
+# The text that a reader sees, without code: where TeX would show if it were not typeset.
+RAW_TEX = r"""
+() => {
+  const raw = [];
+  const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (nodes.nextNode()) {
+    const inside = nodes.currentNode.parentElement;
+    if (inside.closest("script, style, pre, code, mjx-container")) continue;
+    if (/\\[([]|\$\$|\\begin\{|\$[^$\n]+\$/.test(nodes.currentNode.data))
+      raw.push(nodes.currentNode.data.trim().slice(0, 80));
+  }
+  for (const math of document.querySelectorAll(".math"))
+    if (!math.querySelector("mjx-container")) raw.push(math.textContent.slice(0, 80));
+  for (const wrong of document.querySelectorAll("mjx-merror, [data-mjx-error]"))
+    raw.push("error in: " + wrong.textContent.slice(0, 80));
+  return raw;
+}
+"""
+BROKEN_IMAGES = """
+() => [...document.images].filter(i => !(i.complete && i.naturalWidth > 0)).map(i => i.src)
+"""
+IMAGES = "() => [...new Set([...document.images].map(i => i.currentSrc))]"
+CURVES = """
+() => [...document.querySelectorAll(".js-plotly-plot .scatterlayer .trace path.js-line")]
+  .map(path => path.getAttribute("d"))
+"""
+TITLE = """
+() => [...document.querySelectorAll(".js-plotly-plot .gtitle, .js-plotly-plot .annotation-text")]
+  .map(text => text.textContent).join()
+"""
+ALL_CHANGED = f"""
+([curves, title]) => ({CURVES.strip()})().every((curve, k) => curve !== curves[k])
+  && ({TITLE.strip()})() !== title
+"""
+
+
+def chromium() -> str:
+    """Where Chromium is; skips, or fails where it is required."""
+    found = next((path for path in map(shutil.which, NAMES) if path), None)
+    if found:
+        return found
+    reason = f"no Chromium: the built book is not tested. Install one of {', '.join(NAMES)}"
+    if os.environ.get("PEQL_BROWSER") == "required":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def build() -> None:
+    """Build the book from the stored outputs, as strictly as ``make book``."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    config["execute"]["exclude_patterns"] = ["notebooks/*.ipynb"]
+    extensions = config["sphinx"]["local_extensions"]  # found from where the config is
+    config["sphinx"]["local_extensions"] = {k: str(ROOT / v) for k, v in extensions.items()}
+    path = FOLDER / "_config.yml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", ROOT, "--config", path]
+    options = ["--path-output", FOLDER, "-W", "-n", "--keep-going", "--quiet"]
+    built = subprocess.run(
+        [*map(str, command), *map(str, options)], capture_output=True, text=True, cwd=ROOT
+    )
+    assert built.returncode == 0, f"the book does not build:\n{built.stdout}\n{built.stderr}"
+
+
+def is_fresh() -> bool:
+    index = HTML / "index.html"
+    if not index.exists():
+        return False
+    sources = [ROOT / name for name in SOURCES]
+    files = [f for source in sources for f in ([source] if source.is_file() else source.rglob("*"))]
+    changed = (f.stat().st_mtime for f in files if f.is_file() and "__pycache__" not in f.parts)
+    return max(changed) < index.stat().st_mtime
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """What was seen on a page."""
+
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    raw_tex: list[str] = field(default_factory=list)
+    broken_images: list[str] = field(default_factory=list)
+    size: int = 0
+    n_equations: int = 0
+    has_slider: bool = False
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    made = browser.new_context()
+    yield made
+    made.close()
+
+
+def open_page(context: BrowserContext, address: str, visit: Visit) -> Page:
+    """Open a page of the book and wait until its scripts are done; ``visit`` notes what they do."""
+    page = context.new_page()
+    page.on(
+        "console", lambda said: visit.errors.append(said.text) if said.type == "error" else None
+    )
+    page.on("pageerror", lambda error: visit.errors.append(str(error)))
+
+    def refuse(route) -> None:
+        visit.requests.append(route.request.url)
+        route.abort()
+
+    page.route(lambda url: not url.startswith(("file:", "data:", "blob:")), refuse)
+    page.goto(f"{HTML.as_uri()}/{address}")
+    page.wait_for_load_state("networkidle")
+    page.evaluate("async () => { if (window.MathJax) await MathJax.startup.promise; }")
+    return page
+
+
+@pytest.fixture(scope="module")
+def visits(browser: Browser) -> dict[str, Visit]:
+    """Every page of the book, opened once."""
+    if not is_fresh():
+        build()
+    visits = {}
+    for path in sorted(HTML.rglob("*.html")):
+        name = path.relative_to(HTML).as_posix()
+        if name.startswith("_static/"):
+            continue
+        context = browser.new_context()
+        visit = visits[name] = Visit()
+        page = open_page(context, name, visit)
+        visit.raw_tex = page.evaluate(RAW_TEX)
+        visit.broken_images = page.evaluate(BROKEN_IMAGES)
+        files = [u.removeprefix("file://") for u in page.evaluate(IMAGES) if u.startswith("file:")]
+        visit.size = path.stat().st_size + sum(Path(f).stat().st_size for f in files)
+        visit.n_equations = page.locator("mjx-container").count()
+        visit.has_slider = page.locator(".js-plotly-plot .slider-container").count() > 0
+        context.close()
+    return visits
+
+
+def test_every_page_of_the_toc_is_there(visits):
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    chapters = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    assert [c for c in [toc["root"], *chapters] if f"{c}.html" not in visits] == []
+
+
+def test_no_page_has_an_error_in_its_console(visits):
+    assert {name: v.errors for name, v in visits.items() if v.errors} == {}
+
+
+def test_no_request_leaves_the_machine(visits):
+    assert {name: v.requests for name, v in visits.items() if v.requests} == {}
+
+
+def test_every_equation_is_typeset(visits):
+    assert {name: v.raw_tex for name, v in visits.items() if v.raw_tex} == {}
+    chapters = [v for name, v in visits.items() if name.startswith("notebooks/")]
+    assert chapters and all(v.n_equations > 0 for v in chapters)
+
+
+def test_every_image_loads(visits):
+    assert {name: v.broken_images for name, v in visits.items() if v.broken_images} == {}
+
+
+def test_no_page_is_over_3_megabytes(visits):
+    """A page is its HTML and its pictures; the scripts are shared by all."""
+    assert {name: v.size for name, v in visits.items() if v.size > 3 * MEGABYTE} == {}
+
+
+def test_a_slider_changes_curve_and_equation(visits, context):
+    pages = [name for name, visit in visits.items() if visit.has_slider]
+    assert {"notebooks/02_analytic.html", "notebooks/03_pdes.html"} <= set(pages)
+    for name in pages:
+        page = open_page(context, name, Visit())
+        rail = page.locator(".js-plotly-plot .slider-rail-touch-rect").first
+        rail.scroll_into_view_if_needed()
+        before, title = page.evaluate(CURVES), page.evaluate(TITLE)
+        assert len(before) >= 2, f"{name}: a true and a found curve"
+        box = rail.bounding_box()
+        assert box is not None
+        page.mouse.click(box["x"] + 0.85 * box["width"], box["y"] + box["height"] / 2)
+        page.wait_for_function(ALL_CHANGED, arg=[before, title])
+
+
+def test_search_finds_burgers(visits, context):
+    visit = Visit()
+    page = open_page(context, "search.html?q=Burgers", visit)
+    page.locator("#search-results ul.search li").first.wait_for()
+    links = page.locator("#search-results ul.search li a").all()
+    assert any("03_pdes.html" in (link.get_attribute("href") or "") for link in links)
+    assert (visit.errors, visit.requests) == ([], [])
+
+
+# --- the checks can fail ---------------------------------------------------------------------
+
+BAD_PAGE = """<!doctype html><title>bad</title><body>
+<p>Raw: \\(x^2\\)</p><span class="math">x</span>
+<img src="absent.png"><img src="https://example.org/a.png">
+<script>console.error("ours"); throw new Error("thrown");</script>
+"""
+
+
+def test_a_bad_page_is_seen_to_be_bad(context, tmp_path, monkeypatch):
+    (tmp_path / "bad.html").write_text(BAD_PAGE)
+    monkeypatch.setattr(sys.modules[__name__], "HTML", tmp_path)
+    visit = Visit()
+    page = open_page(context, "bad.html", visit)
+    assert page.evaluate(RAW_TEX) == ["Raw: \\(x^2\\)", "x"]
+    assert len(page.evaluate(BROKEN_IMAGES)) == 2
+    assert visit.requests == ["https://example.org/a.png"]
+    assert {"ours", "thrown"} <= set(visit.errors)
