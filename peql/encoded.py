@@ -10,6 +10,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +33,8 @@ from .weights import MetaWeights, StackedWeights
 
 HALF = 0.5  # the head sees half of a latent of unit variance: about [-1, 1], as it is made for
 GATE_RATE = 1e-2
+POLISH_RATE = 2.0  # in units of the encoder's base rate
+CYCLE = 5 / 6  # of the paper's schedule: in the rest its rate is a ten-thousandth
 POLISHES = 2  # times that encoder and equation are trained on together and the head is refined
 BATCH = 256  # rows of a training step
 BLOCK = 8192  # rows encoded at once after training
@@ -138,8 +141,8 @@ class EncodedRegressor(BaseEstimator):
     _steps_per_batch: ClassVar[int] = 64
 
     encoder: nn.Module | None = None
-    max_iter: int = 1500
-    polish_iter: int = 600
+    max_iter: int = 1250
+    polish_iter: int = 500
     encoder_learning_rate: float = 1e-3
     verbose: bool = True
     random_state: int | np.random.RandomState | None = None
@@ -163,19 +166,32 @@ class EncodedRegressor(BaseEstimator):
         rows = Rows.of(pictures, t, y / self.y_scale_, np.random.default_rng(seed))
         with torch.random.fork_rng(devices=[]):  # the user's random numbers go on as they were
             torch.default_generator.manual_seed(seed)
-            n_pixels = pictures.shape[-1]
-            encoder = ImageEncoder(n_pixels) if self.encoder is None else self.encoder
+            encoder = self._make_encoder()
             self.n_latent_ = _check_encoder(encoder, pictures)
-            self.latent_network_ = Latent(copy.deepcopy(encoder), self.n_latent_)
+            self.latent_network_ = Latent(encoder, self.n_latent_)
             self._fit_head(rows, torch.Generator().manual_seed(seed + 1))
         self.latent_network_.eval()
         return self
 
+    def _make_encoder(self) -> nn.Module:
+        if self.encoder is not None:
+            return copy.deepcopy(self.encoder)
+        if len(self.image_shape_) != 2:
+            raise ValueError(
+                f"images has rows of shape {self.image_shape_}, and the default encoder takes "
+                "(image, pixel): pass an nn.Module as encoder"
+            )
+        return ImageEncoder(n_pixels=self.image_shape_[1])
+
     def _check_parameters(self) -> None:
         for name, least in (("max_iter", 1), ("polish_iter", 0), ("n_layers", 1)):
             value = getattr(self, name, least)
-            if isinstance(value, bool) or int(value) != value or value < least:
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name}={value!r}: expected a whole number of at least {least}")
+        for name in ("encoder_learning_rate", "l0_weight", "smoothness"):
+            value = getattr(self, name, 0.0)
+            if not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
+                raise ValueError(f"{name}={value!r}: expected a finite number of at least 0")
         if self.encoder is not None and not isinstance(self.encoder, nn.Module):
             raise ValueError(f"encoder={self.encoder!r}: expected an nn.Module or None")
 
@@ -206,7 +222,7 @@ class EncodedRegressor(BaseEstimator):
         """Descend the error of ``head``: latent (step, point, feature), steps → y (step, point).
 
         ``move`` steps the optimisers and forgets the gradients; it and ``penalty`` are told the
-        progress in [0, 1].
+        progress from 0 to 1.
         """
         y = rows.y.float()
         loss = torch.zeros(())
@@ -288,7 +304,9 @@ class _EncodedSymbolic(EncodedRegressor):
         self._train_together(rows, generator)
         self.network_.eval().double()
         fit = self._refine(rows, self._gated_weights(rows.t))
-        for _ in range(POLISHES if self.polish_iter else 0):
+        for _ in range(POLISHES):
+            if not self.polish_iter or not fit.formula.open:  # y = 0: nothing to train
+                break
             self._polish(fit, rows, generator)
             fit = self._refine(rows, _all_weights(fit, self.network_.n_weights))
         self._keep(fit)
@@ -307,11 +325,12 @@ class _EncodedSymbolic(EncodedRegressor):
             return network(z, t[steps] if meta else steps, noise)[..., 0]
 
         def penalty(r: float) -> Tensor:
-            return l0_factor(r) * (self.l0_weight * network.gates.l0() + self._roughness()).sum()
+            price = self.l0_weight * network.gates.l0() + self._roughness()
+            return l0_factor(CYCLE * r) * price.sum()
 
         def move(r: float) -> None:
-            optimiser.step(learning_rate_factor(r))
-            encoder.step(learning_rate_factor(r))
+            optimiser.step(learning_rate_factor(CYCLE * r))
+            encoder.step(learning_rate_factor(CYCLE * r))
 
         self.latent_network_.train()
         network.train()
@@ -336,7 +355,7 @@ class _EncodedSymbolic(EncodedRegressor):
             nn.Parameter(column[:1].clone() if constant else column.clone())
             for column, constant in zip(start.unbind(1), fit.constant, strict=True)
         ]
-        rate = 2 * self.encoder_learning_rate
+        rate = POLISH_RATE * self.encoder_learning_rate
         optimiser = Adam([*self.latent_network_.parameters(), *leaves], rate)
 
         def head(z: Tensor, steps: Tensor) -> Tensor:
@@ -551,7 +570,7 @@ def _check_encoder(encoder: nn.Module, pictures: Tensor) -> int:
     """Try the encoder on a few images; the number of its latent variables."""
     few = pictures[:4].flatten(0, 1)
     try:
-        z = copy.deepcopy(encoder).eval()(few)
+        z = encoder.eval()(few)
     except Exception as error:
         raise ValueError(
             f"the encoder failed on images of shape {tuple(few.shape)}, (row, ...): {error}"

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..encoded import HALF, POLISHES, Adam, EncodedRegressor, Rows
+from ..encoded import CYCLE, HALF, POLISHES, Adam, EncodedRegressor, Rows
 from ..training import learning_rate_factor
 
 WIDTH = 64
@@ -45,7 +45,7 @@ class EncodedReLU(EncodedRegressor):
         self.latent_network_.train()
         n_iter = self.max_iter + POLISHES * self.polish_iter
         self._train(
-            rows, generator, n_iter, head, lambda r: optimiser.step(learning_rate_factor(r))
+            rows, generator, n_iter, head, lambda r: optimiser.step(learning_rate_factor(CYCLE * r))
         )
         self.network_.double()
 
