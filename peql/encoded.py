@@ -430,7 +430,8 @@ class EncodedSEQL(_EncodedSymbolic):
 
     >>> import peql
     >>> data = peql.datasets.load("spring_force", n_t=4, n_train=128, n_test=4)
-    >>> model = EncodedSEQL(primitives=["identity"], n_layers=1, random_state=0)
+    >>> few = {"primitives": ["identity"], "n_layers": 1, "max_iter": 300, "polish_iter": 0}
+    >>> model = EncodedSEQL(**few, random_state=0)
     >>> model.fit(data.images_train, data.X_train["t"], data.y_train).equation_
     z1*a(t) + z2*b(t)
     """

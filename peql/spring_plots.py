@@ -81,7 +81,7 @@ def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
             for name, model in models.items():
                 found = model.predict(data.images_test[at], data.X_test["t"][at])
                 look = {"color": _look(name)["color"], "marker": MARKERS[name], "label": name}
-                ax.scatter(apart, found, s=12, linewidth=0.8, alpha=0.8, **look)
+                ax.scatter(apart, found, s=12, linewidth=0.8, zorder=3, **look)
             ax.set_title(f"$t = {value:g}$")
             ax.set_xlabel(r"$\psi_2 - \psi_1$")
         row[0].set_ylabel(f"${data.y_train.name}$")
