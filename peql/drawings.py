@@ -46,7 +46,7 @@ def architecture(model: str) -> Figure:
         raise unknown_name("model", model, sources)
     source, height = sources[model]
     with plt.style.context(STYLE):
-        figure, ax = plt.subplots(figsize=(9, 0.09 * (height + 2)))
+        figure, ax = plt.subplots(figsize=(7.8, 0.078 * (height + 2)))
         ax.set(xlim=(0, 100), ylim=(-2, height), aspect="equal")
         ax.axis("off")
         _layers(ax, "$x, t$" if model == "EQL" else "$x$", source)
