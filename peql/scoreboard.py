@@ -176,7 +176,7 @@ def _spring(table: pd.DataFrame | None) -> Iterator[Cell]:
     """The relative error of k(t), carried over to positions."""
     for target, power in (("force", 1), ("energy", 2)):
         model = paper.table("spring_equations", target, "model")
-        trials = _trials(table, target=target, model=model)
+        trials = _trials(table, target=f"spring_{target}", model=model)
         worst = np.nan if trials is None else trials["k_error"].max()
         for k, value in enumerate(paper.table("spring_equations", "t")):
             t = _nearest(analytic.paper_grid(), value)
@@ -258,8 +258,10 @@ def recovered(folder: Path | None = None) -> pd.DataFrame:
             where = _name(case[0])
             if name == "pde":
                 where += f", {'with' if case[1] == 'True' else 'no'} cross terms"
+            judged = trials["true_terms"].dropna()  # a ReLU network has no terms
+            right = f"{int(judged.astype(bool).sum())} of {len(trials)}" if len(judged) else "–"
             rows[name, where, model] = {
-                "true terms": f"{int(trials['true_terms'].sum())} of {len(trials)}",
+                "true terms": right,
                 "seconds, median": f"{trials['cpu_seconds'].median():.1f}",
                 "seconds, slowest": f"{trials['cpu_seconds'].max():.1f}",
             }
@@ -278,7 +280,7 @@ def not_measured(name: str) -> str:
 def _name(where: str) -> str:
     if where in analytic.BENCHMARKS:
         return tex(symbol(where))
-    return PDES.get(where, where.replace("_", "–"))
+    return PDES.get(where, where.replace("_", " "))
 
 
 def _tex(equation: str) -> str:

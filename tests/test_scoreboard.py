@@ -76,6 +76,31 @@ def test_a_worse_trial_is_named_and_a_lost_one_counted(tmp_path: Path) -> None:
     )
 
 
+def test_springs_and_a_network_without_terms(tmp_path: Path) -> None:
+    rows = [
+        {"target": "spring_force", "model": "SEQL", "true_terms": True, "k_error": 1e-4},
+        {"target": "spring_force", "model": "SEQL", "true_terms": False, "k_error": np.nan},
+        {"target": "spring_force", "model": "ReLU", "true_terms": np.nan, "k_error": np.nan},
+    ]
+    table = pd.DataFrame(rows).assign(seed=0, cpu_seconds=1.0)
+    table.to_csv(tmp_path / "spring.csv", index=False)
+    force = [cell for cell in scoreboard.cells(tmp_path) if cell.where == "force"]
+    assert {cell.ours for cell in force} == {1e-4}
+    counted = scoreboard.recovered(tmp_path).loc["spring", "true terms"]
+    assert dict(counted) == {("spring force", "ReLU"): "–", ("spring force", "SEQL"): "1 of 2"}
+
+
+def test_pdes_are_picked_by_training_error(tmp_path: Path) -> None:
+    case = {"equation": "burgers", "cross_terms": True, "model": "SEQL", "true_terms": True}
+    rows = [
+        {**case, "u_t_mse": 2e-9, "coefficient_mse": 1e-9},
+        {**case, "u_t_mse": 1e-9, "coefficient_mse": 1.0},
+    ]
+    pd.DataFrame(rows).assign(seed=0, cpu_seconds=1.0).to_csv(tmp_path / "pde.csv", index=False)
+    worse = scoreboard.worse(scoreboard.cells(tmp_path))
+    assert [*worse["where"]] == ["Burgers', with cross terms, coefficient MSE"]
+
+
 def test_numbers_inside_functions_count() -> None:
     printed, true = sympy.parse_expr("sin(1.2*x)"), sympy.parse_expr("sin(1.0*x) + 0.5*x")
     assert np.abs(scoreboard.number_errors(printed, true)).max() == 0.5
