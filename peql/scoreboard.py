@@ -6,6 +6,7 @@ them. Cells whose sweep has left no table yet have no ``ours``, and say how to g
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -205,7 +206,7 @@ def shown(cells: Iterable[Cell], name: str) -> pd.DataFrame:
             row = rows.setdefault((_name(cell.where), cell.what), {})
             row[cell.model, "paper"] = scientific(cell.paper, 3)
             row[cell.model, "here"] = _number(cell.ours)
-            row[cell.model, "ratio"] = _number(cell.ratio)
+            row[cell.model, "ratio"] = _number(cell.ratio, "–")
     models = [m for m in MODELS if any((m, "paper") in row for row in rows.values())]
     columns = pd.MultiIndex.from_product([models, ["paper", "here", "ratio"]])
     return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=columns).fillna("–")
@@ -219,7 +220,7 @@ def equations(cells: Iterable[Cell], name: str, model: str) -> pd.DataFrame:
             "paper": _tex(cell.printed),
             "error, paper": scientific(cell.paper, 1),
             "error, here": _number(cell.ours),
-            "ratio": _number(cell.ratio),
+            "ratio": _number(cell.ratio, "–"),
         }
         for cell in cells
         if (cell.table, cell.model) == (name, model)
@@ -251,7 +252,7 @@ def recovered(folder: Path | None = None) -> pd.DataFrame:
     for name, columns in keys.items():
         table = stored(name, folder)
         if table is None:
-            rows[name, "all", ""] = {"true terms": not_measured(name)}
+            rows[name, "all", ""] = {"true terms": "not measured"}
             continue
         for key, trials in table.groupby([*columns, "model"], sort=True):
             *case, model = map(str, key)
@@ -269,12 +270,12 @@ def recovered(folder: Path | None = None) -> pd.DataFrame:
 
 
 def not_measured(name: str) -> str:
-    """What stands in place of a table that no sweep has left.
+    """What to say where a sweep has left no table, in Markdown.
 
     >>> not_measured("spring")
-    'not measured; run python benchmarks/sweep_spring.py'
+    'results/spring.csv is not measured; run `python benchmarks/sweep_spring.py`.'
     """
-    return f"not measured; run {SWEEPS[name]}"
+    return f"results/{name}.csv is not measured; run `{SWEEPS[name]}`."
 
 
 def _name(where: str) -> str:
@@ -284,10 +285,12 @@ def _name(where: str) -> str:
 
 
 def _tex(equation: str) -> str:
-    return tex(equation.replace("psi", "psi_")).replace("psi_", r"\psi_")
+    """TeX of a sum, each term a formula of its own: a narrow cell breaks between them."""
+    terms = re.split(r" (?=[+-] )", equation.replace("psi", "psi_"))
+    return " ".join(tex(term).replace("psi_", r"\psi_") for term in terms)
 
 
-def _number(value: float) -> str:
+def _number(value: float, missing: str = "not measured") -> str:
     if np.isnan(value):
-        return "not measured"
+        return missing
     return f"{value:.2g}" if 0.01 <= value < 1000 else scientific(value, 1)
