@@ -71,6 +71,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read a model written by ``model.save(path)``; loading cannot run code.
 
     A model with primitives of your own needs them registered first, see ``peql.primitives``.
+
+    >>> import tempfile, peql
+    >>> data = peql.datasets.load("f3", n_t=8, n_train=64)
+    >>> model = peql.SEQL(varying="t", random_state=0).fit(data.X_train, data.y_train)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/f3.peql")
+    ...     again = load(f"{folder}/f3.peql")
+    >>> again.equation_, bool((again.predict(data.X_test) == model.predict(data.X_test)).all())
+    (x*a(t), True)
     """
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:

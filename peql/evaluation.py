@@ -31,6 +31,11 @@ def has_true_terms(equation: sympy.Expr, data: Dataset) -> bool:
     """Whether ``equation`` has exactly the terms of the truth, no more and no fewer.
 
     A product that is one of the features counts as the product.
+
+    >>> from peql.datasets import load
+    >>> data = load("f3", n_t=8, n_train=16)
+    >>> [has_true_terms(sympy.parse_expr(found), data) for found in ("2*x", "2*x + 1")]
+    [True, False]
     """
     features = [c for c in data.X_train.columns if c != data.varying]
     found, true = (expand_cross_terms(e) for e in (equation, data.equation))

@@ -70,7 +70,11 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Primitive:
-    """The primitive registered under ``name``."""
+    """The primitive registered under ``name``.
+
+    >>> get("product").sympy(*sympy.symbols("g1 g2"))
+    g1*g2
+    """
     if name not in _REGISTRY:
         raise unknown_name("primitive", name, _REGISTRY)
     return _REGISTRY[name]

@@ -22,7 +22,11 @@ _MAKERS: dict[str, Callable[..., Dataset]] = {
 
 
 def names() -> list[str]:
-    """The names that ``load`` knows."""
+    """The names that ``load`` knows.
+
+    >>> names()[:6]
+    ['f1', 'f2', 'f3', 'f4', 'f5', 'advection_diffusion']
+    """
     return list(_MAKERS)
 
 
