@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from . import nn as nn
     from . import primitives as primitives
     from .checkpoint import load as load
+    from .encoded import EncodedHEQL as EncodedHEQL
+    from .encoded import EncodedSEQL as EncodedSEQL
     from .estimators import EQL as EQL
     from .estimators import HEQL as HEQL
     from .estimators import SEQL as SEQL
@@ -16,15 +18,20 @@ __version__ = "0.1.0"
 
 # Imported when first used: the command line and the processes of a sweep need not wait for torch.
 _MODULES = ("datasets", "nn", "primitives")
-_MEMBERS = {"EQL": "estimators", "HEQL": "estimators", "SEQL": "estimators", "load": "checkpoint"}
+_MEMBERS = {
+    **dict.fromkeys(("EQL", "SEQL", "HEQL"), "estimators"),
+    **dict.fromkeys(("EncodedSEQL", "EncodedHEQL"), "encoded"),
+    "load": "checkpoint",
+}
 
 
 def __getattr__(name: str) -> Any:
+    if name not in _MODULES and name not in _MEMBERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import_module(".more_primitives", __name__)  # whoever uses peql has all primitives
     if name in _MODULES:
         return import_module(f".{name}", __name__)
-    if name in _MEMBERS:
-        return getattr(import_module(f".{_MEMBERS[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_MEMBERS[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -33,12 +33,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "named": hasattr(model, "feature_names_in_"),
         "best_trial": model.best_trial_,
         "trials": model.trials_.to_dict(orient="list"),
+        "prunings": model.prunings_.to_dict(orient="list"),
         "y_scale": model.scales_.y,
     }
     arrays = {
         "header": np.array(json.dumps(header)),
         "open": np.array(model.formula_.open, dtype=np.int64),
         "t": model.t_,
+        "coefficient_errors": model.coefficient_errors_.to_numpy(),
         "x_scale": model.scales_.x,
         "t_centre": model.scales_.t_centre,
         "t_half": model.scales_.t_half,
@@ -69,6 +71,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read a model written by ``model.save(path)``; loading cannot run code.
 
     A model with primitives of your own needs them registered first, see ``peql.primitives``.
+
+    >>> import tempfile, peql
+    >>> data = peql.datasets.load("f3", n_t=8, n_train=64)
+    >>> model = peql.SEQL(varying="t", random_state=0).fit(data.X_train, data.y_train)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/f3.peql")
+    ...     again = load(f"{folder}/f3.peql")
+    >>> again.equation_, bool((again.predict(data.X_test) == model.predict(data.X_test)).all())
+    (x*a(t), True)
     """
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -98,7 +109,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _fill(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Set the fitted attributes from the file."""
     for name, values in arrays.items():
-        if name != "header" and not np.isfinite(values).all():
+        if name not in ("header", "coefficient_errors") and not np.isfinite(values).all():
             raise ValueError(f"{name} has values that are NaN or infinite")
     model.n_features_in_ = len(header["columns"])
     if header["named"]:
@@ -109,6 +120,7 @@ def _fill(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
         arrays["x_scale"], float(header["y_scale"]), arrays["t_centre"], arrays["t_half"]
     )
     model.trials_ = pd.DataFrame(header["trials"]).rename_axis("trial")
+    model.prunings_ = pd.DataFrame(header["prunings"])
     model.best_trial_ = int(header["best_trial"])
     model.network_ = model._network(len(model.t_)).double().eval()
     prefix = "network."
@@ -121,3 +133,8 @@ def _fill(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
     if list(model.formula_.open) != stored:
         raise ValueError("the open weights are no formula of this network")
     model._set_equation()
+    model.coefficient_errors_ = pd.DataFrame(
+        arrays["coefficient_errors"],
+        index=model.coefficients_.index,
+        columns=model.coefficients_.columns,
+    )

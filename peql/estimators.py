@@ -23,8 +23,9 @@ from . import primitives as P
 from . import symbolic
 from .network import SymbolicNetwork
 from .refinement import PRECISION, Fit, Formula, Points, as_trained, mean_squared_error, refine
-from .tables import Arranged, arrange, check_table, check_target, column_index
+from .tables import Arranged, arrange, check_table, check_target, column_indices
 from .training import Schedule, train
+from .uncertainty import coefficient_errors
 from .weights import MetaWeights
 
 PAPER_THRESHOLD = 0.01  # terms with smaller numbers are not printed when nothing was refined
@@ -40,7 +41,8 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    varying : name (DataFrame) or position (array) of the column along which coefficients change.
+    varying : name (DataFrame) or position (array) of the column along which coefficients change;
+        HEQL also takes a list of them.
     primitives : "default", a mapping of primitive to copies, or a list; see ``peql.primitives``.
     n_layers : hidden layers, the depth of nesting that can be found.
     n_trials : random restarts, trained together; the best on held-out rows is kept.
@@ -57,7 +59,9 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
     ----------
     equation_ : SymPy, with functions of the varying column as coefficients.
     coefficients_ : DataFrame over the training t, one column per coefficient function.
+    coefficient_errors_ : DataFrame like it, the standard errors from the least-squares fit.
     trials_ : DataFrame, a row per trial.
+    prunings_ : DataFrame, the best equation of each number of weights that refinement tried.
     network_ : the fitted ``peql.nn.SymbolicNetwork`` (float64, scaled units).
     """
 
@@ -68,7 +72,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
     _smallest_step: ClassVar[int] = 1  # fewer rows at one t are an error
     _pool_below: ClassVar[int] = 0  # fewer rows at one t are fitted with their neighbours'
 
-    varying: str | int = -1
+    varying: str | int | Sequence[str | int] = -1
     primitives: P.PrimitiveChoice = "default"
     n_layers: int = 2
     n_trials: int = 1
@@ -110,14 +114,20 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         training_seconds = (time.perf_counter() - started) / len(networks)
         results = []
         hidden = None if self.verbose else True  # None: shown in a terminal only
-        for network in tqdm(networks, desc="refining", disable=hidden, leave=False):
+        traces: list[list[Fit]] = [[] for _ in networks]
+        for network, trace in zip(
+            tqdm(networks, desc="refining", disable=hidden, leave=False), traces, strict=True
+        ):
             started = time.perf_counter()
-            fit = self._finish(network, arranged)
+            fit = self._finish(network, arranged, trace)
             results.append((fit, training_seconds + time.perf_counter() - started))
         self.trials_ = self._trial_table(results, restarts, arranged)
         self.n_iter_ = self.max_iter
         self.best_trial_ = _choose(self.trials_, self._raw_error(PRECISION))
-        self._keep(results[self.best_trial_][0], networks[self.best_trial_])
+        best = results[self.best_trial_][0]
+        self._keep(best, networks[self.best_trial_])
+        self._set_errors(best, arranged.points)
+        self.prunings_ = self._pruning_table([*traces[self.best_trial_], best])
         return self
 
     def _check_parameters(self) -> None:
@@ -142,24 +152,26 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         named = hasattr(self, "feature_names_in_")
         n = self.n_features_in_
         columns = list(self.feature_names_in_) if named else [f"x{k}" for k in range(n)]
-        self._varying_index = column_index(columns, self.varying, named)
+        self._varying_indices = column_indices(columns, self.varying, named)
         if not named:
-            columns[self._varying_index] = "t"
+            several = len(self._varying_indices) > 1
+            for i, k in enumerate(self._varying_indices, start=1):
+                columns[k] = f"t{i}" if several else "t"
         self._columns = columns
-        self.varying_name_ = columns[self._varying_index]
+        self.varying_names_ = [columns[k] for k in self._varying_indices]
         self.feature_names_ = self._feature_names(columns)
         if not self.feature_names_:
             raise ValueError(
-                f"X has 1 feature(s), the varying column {self.varying_name_!r}, and "
-                "nothing else: the equation needs at least one more column"
+                f"X has {n} feature(s), all of them varying columns {self.varying_names_}: "
+                "the equation needs at least one more column"
             )
 
     def _feature_names(self, columns: list[str]) -> list[str]:
-        return [c for k, c in enumerate(columns) if k != self._varying_index]
+        return [c for k, c in enumerate(columns) if k not in self._varying_indices]
 
     def _split_columns(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        k = self._varying_index
-        return np.delete(X, k, axis=1), X[:, [k]]
+        indices = self._varying_indices
+        return np.delete(X, indices, axis=1), X[:, indices]
 
     def _check_steps(self, t: np.ndarray) -> None:
         values, counts = np.unique(t[:, 0], return_counts=True)
@@ -167,8 +179,8 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         if len(short):
             shown = ", ".join(f"{v:g}" for v in short[:4]) + (" …" if len(short) > 4 else "")
             raise ValueError(
-                f"{len(short)} of {len(values)} values of {self.varying_name_!r} have fewer than "
-                f"{self._smallest_step} rows ({shown}): {type(self).__name__} fits each value on "
+                f"{len(short)} of {len(values)} values of {self.varying_names_[0]!r} have fewer "
+                f"than {self._smallest_step} rows ({shown}): {type(self).__name__} fits each value on "
                 "its own rows. Drop them, pool neighbours, or use HEQL, which needs no grid."
             )
 
@@ -192,6 +204,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
                 len(self.feature_names_),
                 weights=self._weights,
                 n_steps=n_steps,
+                n_varying=len(self.varying_names_),
                 primitives=self.primitives,
                 n_layers=int(self.n_layers),
                 n_trials=n_trials,
@@ -246,11 +259,12 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         """What the source of weights takes for raw ``t``."""
         raise NotImplementedError
 
-    def _finish(self, network: SymbolicNetwork, arranged: Arranged) -> Fit:
+    def _finish(self, network: SymbolicNetwork, arranged: Arranged, trace: list[Fit]) -> Fit:
         """The formula of a trained network: refined, or as it is."""
         weights = self._weights_at(network, arranged.t)
-        finish = refine if self.refine else as_trained
-        return finish(network.layout, network.shapes, weights, arranged.points)
+        if self.refine:
+            return refine(network.layout, network.shapes, weights, arranged.points, trace)
+        return as_trained(network.layout, network.shapes, weights, arranged.points)
 
     def _trial_table(
         self, results: Sequence[tuple[Fit, float]], restarts: list[int], arranged: Arranged
@@ -270,6 +284,22 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
             )
         return pd.DataFrame(rows).rename_axis("trial")
 
+    def _pruning_table(self, tried: Sequence[Fit]) -> pd.DataFrame:
+        """The smallest error (mean over t) with each number of weights, fewest weights first."""
+        errors = [float(fit.error.mean()) for fit in tried]
+        best: dict[int, tuple[float, Fit]] = {}
+        for error, fit in sorted(zip(errors, tried, strict=True), key=lambda pair: pair[0]):
+            best.setdefault(len(fit.formula.open), (error, fit))
+        rows = [
+            {
+                "weights": n,
+                "train_error": self._raw_error(error),
+                "equation": str(self._read(fit.formula, fit.weights[..., 0]).expression),
+            }
+            for n, (error, fit) in sorted(best.items())
+        ]
+        return pd.DataFrame(rows)
+
     def _raw_error(self, scaled: float) -> float:
         return self.scales_.y * (self.scales_.y * scaled)  # y**2 may be out of range
 
@@ -287,7 +317,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         network.gates.log_alpha.fill_(-100.0)
         network.gates.log_alpha[0, columns] = 100.0
         t, values = self.scales_.t(self.t_), fit.weights[..., 0]
-        if fit.weights.shape[-1] > 1:  # lines over ranges of t: follow them to both ends
+        if fit.weights.shape[-1] == 2:  # lines over ranges of t: follow them to both ends
             ends, slopes = np.array([[-1.0], [1.0]]), fit.weights[[0, -1], :, 1]
             outer = values[[0, -1]] + slopes * torch.from_numpy(ends - t[[0, -1]])
             t, kept = np.unique(np.concatenate([t, ends]).round(12), axis=0, return_index=True)
@@ -303,15 +333,27 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         weights = self._open_weights(self.t_)
         self._parametric = self._read(self.formula_, weights)
         self.equation_ = self._parametric.expression
-        index = pd.Index(self.t_[:, 0], name=self.varying_name_)
+        names = self.varying_names_
+        index: pd.Index = (
+            pd.Index(self.t_[:, 0], name=names[0])
+            if len(names) == 1
+            else pd.MultiIndex.from_arrays(self.t_.T, names=names)
+        )
         self.coefficients_ = symbolic.coefficient_table(self._parametric, weights.numpy(), index)
+
+    def _set_errors(self, fit: Fit, points: Points) -> None:
+        """Standard errors of the coefficients; without refinement nothing was solved for: NaN."""
+        errors = coefficient_errors(self._parametric, fit, points) if self.refine else np.nan
+        self.coefficient_errors_ = pd.DataFrame(
+            errors, index=self.coefficients_.index, columns=self.coefficients_.columns
+        )
 
     def _read(self, formula: Formula, weights: Tensor) -> symbolic.ParametricEquation:
         return symbolic.read(
             formula,
             weights.numpy(),
             self.feature_names_,
-            [self.varying_name_],
+            self.varying_names_,
             self.scales_.x.tolist(),
             self.scales_.y,
         )
@@ -329,21 +371,38 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         y = self.formula_([w[:, None] for w in rows.unbind(-1)], scaled)
         return (self.scales_.y * y[:, 0]).numpy()
 
-    def equation(self, t: float) -> sympy.Expr:
-        """The equation with numbers at ``t``; SymPy."""
+    def equation(self, t: float | Sequence[float]) -> sympy.Expr:
+        """The equation with numbers at ``t``, one number for each varying column; SymPy."""
         check_is_fitted(self, "network_")
-        if not np.isfinite(float(t)):
-            raise ValueError(f"t={t!r}: expected a finite number")
-        weights = self._open_weights(np.array([[float(t)]]))
+        weights = self._open_weights(self._check_point(t)[None])
         values = self._parametric.evaluate(weights.numpy())[0]
         threshold = 0.0 if self.refine else PAPER_THRESHOLD
         return self._parametric.at(values, threshold)
+
+    def _check_point(self, t: float | Sequence[float]) -> np.ndarray:
+        point = np.atleast_1d(np.asarray(t, dtype=float))
+        if point.shape != (len(self.varying_names_),) or not np.isfinite(point).all():
+            expected = " and ".join(self.varying_names_)
+            raise ValueError(f"t={t!r}: expected a finite number for {expected}")
+        return point
 
     def latex(self, precision: int = 3) -> str:
         """The equation as LaTeX, numbers with ``precision`` significant digits."""
         check_is_fitted(self, "network_")
         numbers = {n: sympy.Float(n, precision) for n in self.equation_.atoms(sympy.Float)}
         return sympy.latex(self.equation_.xreplace(numbers))
+
+    def jumps(self) -> pd.DataFrame:
+        """Jumps and corners of the coefficient functions, see ``peql.discontinuities``."""
+        from .discontinuities import jumps  # it works on a fitted model
+
+        return jumps(self)
+
+    def explain(self) -> pd.DataFrame:
+        """What each coefficient function itself is, where that can be said."""
+        from .explanation import explain  # it fits models of its own
+
+        return explain(self)
 
     def save(self, path: Any) -> None:
         """Write the fitted model to ``path``: arrays and JSON, no code. See ``peql.load``."""
@@ -373,10 +432,11 @@ class EQL(_SymbolicRegressor):
     def _steps(self, t: np.ndarray) -> None:
         return None
 
-    def equation(self, t: float) -> sympy.Expr:
+    def equation(self, t: float | Sequence[float]) -> sympy.Expr:
         """The equation with ``t`` put in for the varying column; SymPy."""
         expression = super().equation(t)
-        return expression.subs(sympy.Symbol(self.varying_name_), symbolic.number(float(t)))
+        point = [symbolic.number(float(value)) for value in self._check_point(t)]
+        return expression.subs(list(zip(self.varying_names_, point, strict=True)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -398,6 +458,14 @@ class SEQL(_SymbolicRegressor):
 
     smoothness: float = 1e-5
 
+    def _read_columns(self) -> None:
+        super()._read_columns()
+        if len(self.varying_names_) > 1:
+            raise ValueError(
+                f"varying={self.varying!r}: SEQL has one network for each value of one column; "
+                "use HEQL, whose coefficients may depend on several"
+            )
+
     def _schedule(self, rows_per_step: int) -> Schedule:
         return replace(super()._schedule(rows_per_step), smoothness=self.smoothness)
 
@@ -414,8 +482,8 @@ class SEQL(_SymbolicRegressor):
         far = np.abs(t[:, 0] - known[nearest]) > NEAR * min(spacing, max(np.ptp(known), 1e-300))
         if far.any():
             raise ValueError(
-                f"{self.varying_name_} = {t[far][0, 0]:g} was not in the training data: SEQL knows "
-                f"{len(known)} values from {known[0]:g} to {known[-1]:g}. "
+                f"{self.varying_names_[0]} = {t[far][0, 0]:g} was not in the training data: SEQL "
+                f"knows {len(known)} values from {known[0]:g} to {known[-1]:g}. "
                 "Use HEQL to predict between or beyond them."
             )
         return torch.from_numpy(nearest)

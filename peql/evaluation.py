@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import sympy
 
-from .datasets import Dataset
+from .datasets import Dataset, expand_cross_terms
 from .symbolic import structure
 
 
@@ -28,9 +28,18 @@ def scaled_mse(data: Dataset, X: pd.DataFrame, error: np.ndarray) -> float:
 
 
 def has_true_terms(equation: sympy.Expr, data: Dataset) -> bool:
-    """Whether ``equation`` has exactly the terms of the truth, no more and no fewer."""
+    """Whether ``equation`` has exactly the terms of the truth, no more and no fewer.
+
+    A product that is one of the features counts as the product.
+
+    >>> from peql.datasets import load
+    >>> data = load("f3", n_t=8, n_train=16)
+    >>> [has_true_terms(sympy.parse_expr(found), data) for found in ("2*x", "2*x + 1")]
+    [True, False]
+    """
     features = [c for c in data.X_train.columns if c != data.varying]
-    return structure(equation, features) == structure(data.equation, features)
+    found, true = (expand_cross_terms(e) for e in (equation, data.equation))
+    return structure(found, features) == structure(true, features)
 
 
 def _functions(equation: sympy.Expr) -> set[Any]:

@@ -77,6 +77,15 @@ class Formula:
                 values[i] = apply(unit.primitive, [total(argument) for argument in unit.arguments])
         return [total(output) for output in self.outputs]
 
+    def arguments_behind(self, column: int) -> list[list[int]]:
+        """For each argument of the unit that a weight multiplies, the weights it sums."""
+        sums = [*self.outputs, *(a for unit in self.units for a in unit.arguments)]
+        source = next(node for terms in sums for k, node in terms if k == column)
+        if source < self.n_features:
+            return []
+        unit = self.units[source - self.n_features]
+        return [[k for k, _ in argument] for argument in unit.arguments]
+
     def reachable(self) -> list[int]:
         """All weights, open or not, that lead from a part in use to a part in use."""
         found, offset, first_unit = [], 0, self.n_features

@@ -82,12 +82,7 @@ class SymbolicNetwork(nn.Module):
 def apply_layers(
     layout: P.Layout,
     shapes: list[tuple[int, int]],
-    weights: Float[
-        Tensor,
-        (
-            trial  # step weight
-        ),
-    ],
+    weights: Float[Tensor, "trial _ weight"],  # a row for each step, or one for all
     x: Float[Tensor, "trial step point feature"],
 ) -> Float[Tensor, "trial step point output"]:
     """Run the layers with the given flat weights; a layer's matrix is (output, input), row by row.

@@ -19,7 +19,12 @@ from .truth import on_grid, true_equation
 
 
 def fit(
-    equations: Iterable[str], models: Iterable[str], *, seed: int, **options: Any
+    equations: Iterable[str],
+    models: Iterable[str],
+    *,
+    seed: int,
+    n_layers: int = 2,
+    **options: Any,
 ) -> dict[str, tuple[Dataset, dict[str, Any]]]:
     """Each PDE with SINDy and each model fitted to it; ``options`` go to the dataset."""
     cases = {}
@@ -28,7 +33,9 @@ def fit(
         data = datasets.load(name, random_state=seed, **options)
         fitted: dict[str, Any] = {"SINDy": GroupSINDy(varying=data.varying)}
         for model in models:
-            fitted[model] = getattr(estimators, model)(varying=data.varying, random_state=seed)
+            fitted[model] = getattr(estimators, model)(
+                varying=data.varying, random_state=seed, n_layers=n_layers
+            )
         for model in fitted.values():
             model.fit(data.X_train, data.y_train)
         cases[name] = (data, fitted)
@@ -48,7 +55,11 @@ def other_axis(data: Dataset) -> tuple[np.ndarray, str]:
 
 def title(name: str) -> str:
     """The name of a PDE as it is written in prose."""
-    return {"advection_diffusion": "advection–diffusion", "burgers": "Burgers'"}.get(name, name)
+    return {
+        "advection_diffusion": "advection–diffusion",
+        "burgers": "Burgers'",
+        "kuramoto_sivashinsky": "Kuramoto–Sivashinsky",
+    }.get(name, name)
 
 
 def terms_found(cases: Cases) -> pd.DataFrame:
@@ -74,24 +85,47 @@ def errors(cases: Cases, *, cross_terms: bool) -> pd.DataFrame:
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for name, (data, models) in cases.items():
         limit = least_squares_limit(data)
-        printed = {
-            "u_t": paper.table("pde_mse", "u_t", _case(name, cross_terms)),
-            "coefficients": paper.table("pde_mse", "coefficient", _case(name, cross_terms)),
-        }
         rows[title(name), "limit"] = {
             "u_t": scientific(limit.y_mse),
             "coefficients": scientific(limit.coefficient_mse),
         }
         for model, fitted in models.items():
-            error = coefficient_mse(fitted.equation_, fitted.coefficients_, data)
             rows[title(name), model] = {
                 "u_t": scientific(u_t_mse(fitted, data)),
-                "u_t, paper": scientific(printed["u_t"][model], 3),
-                "coefficients": scientific(error),
-                "coefficients, paper": scientific(printed["coefficients"][model], 3),
+                "u_t, paper": _printed("u_t", _case(name, cross_terms), model),
+                "coefficients": _coefficient_error(fitted, data),
+                "coefficients, paper": _printed("coefficient", _case(name, cross_terms), model),
             }
     columns = ["u_t", "u_t, paper", "coefficients", "coefficients, paper"]
     return pd.DataFrame.from_dict(rows, orient="index")[columns].fillna("")
+
+
+def _printed(kind: str, case: str, model: str) -> str:
+    """The paper's error; it has none for Kuramoto–Sivashinsky."""
+    errors = paper.table("pde_mse", kind)
+    return scientific(errors[case][model], 3) if case in errors else ""
+
+
+def _coefficient_error(model: Any, data: Dataset) -> str:
+    try:
+        return scientific(coefficient_mse(model.equation_, model.coefficients_, data))
+    except ValueError:  # an equation that is not linear in its coefficients
+        return "not linear in them"
+
+
+def verdicts(cases: Cases, models: Iterable[str]) -> list[str]:
+    """How far each model is from the limit, and whether its terms are the true ones, in words."""
+    lines = []
+    for name, (data, fits) in cases.items():
+        limit = least_squares_limit(data).y_mse
+        for model in models:
+            terms = has_true_terms(fits[model].equation_, data)
+            ratio = u_t_mse(fits[model], data) / limit
+            distance = "within 1.5 times the limit" if ratio < 1.5 else f"{ratio:.1f} times it"
+            lines.append(
+                f"{model} on {title(name)}: {'the true' if terms else 'other'} terms, {distance}"
+            )
+    return lines
 
 
 def _case(name: str, cross_terms: bool) -> str:
@@ -102,11 +136,13 @@ def equations_at(cases: Cases, model: str) -> pd.DataFrame:
     """The equations at the paper's four values of x or t, beside the paper's."""
     rows = {}
     for name, (data, models) in cases.items():
+        if name not in paper.table("pde_equations"):
+            continue
         printed = paper.table("pde_equations", name)
         for k, value in enumerate(printed[data.varying]):
             point = on_grid(data, value)
             found = expand_cross_terms(models[model].equation(t=point))
-            rows[title(name), tex(f"{data.varying} = {value:.3f}")] = {
+            rows[tex(f"{data.varying} = {value:.3f}")] = {
                 "true": tex(text(expand_cross_terms(true_equation(data, point)), ".2f")),
                 f"{model}, here": tex(text(found, ".2f")),
                 f"{model}, paper": tex(printed[model][k]),
@@ -166,8 +202,30 @@ def statistics(results: pd.DataFrame) -> pd.DataFrame:
             "true terms": f"{trials['true_terms'].sum()} of {len(trials)}",
             "worst u_t MSE / limit": _ratio(trials, "u_t_mse"),
             "worst coefficient MSE / limit": _ratio(trials, "coefficient_mse"),
+            "seconds, median": f"{trials['cpu_seconds'].median():.0f}",
+            "slowest": f"{trials['cpu_seconds'].max():.0f}",
         }
     return pd.DataFrame.from_dict(rows, orient="index").sort_index()
+
+
+def noise_table(results: pd.DataFrame) -> pd.DataFrame:
+    """Runs with the true terms of each equation, model and level of noise in u."""
+    counts = results.groupby(["equation", "model", "noise"], sort=False)["true_terms"].agg(
+        lambda runs: f"{runs.sum()} of {len(runs)}"
+    )
+    table = counts.unstack().rename(index=title, columns=lambda level: f"{100 * level:g} %")
+    return table.rename_axis(columns=None, index=[None, None])
+
+
+def worse_than_sindy(results: pd.DataFrame) -> list[str]:
+    """Where a model has the true terms less often than SINDy with the same noise, in words."""
+    found = results.groupby(["equation", "noise", "model"])["true_terms"].mean().unstack()
+    return [
+        f"{model} finds {title(str(equation))} less often than SINDy at {100 * noise:g} % noise"
+        for (equation, noise), row in found.iterrows()  # type: ignore[misc]
+        for model in found.columns
+        if row[model] < row["SINDy"]
+    ]
 
 
 def _ratio(trials: pd.DataFrame, column: str) -> str:

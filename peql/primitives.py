@@ -38,7 +38,7 @@ class Primitive:
 
 
 # Inputs are scaled to [-1, 1]; the factor lets a weight of order one reach two full periods there.
-_FREQUENCY = 4 * math.pi
+FREQUENCY = 4 * math.pi
 
 _REGISTRY: dict[str, Primitive] = {}
 
@@ -53,12 +53,15 @@ register(Primitive("one", lambda: 1.0, lambda: sympy.Integer(1), arity=0))
 register(Primitive("identity", lambda g: g, lambda g: g))
 register(Primitive("square", lambda g: g * g, lambda g: g**2))
 register(
-    Primitive("sin", lambda g: torch.sin(_FREQUENCY * g), lambda g: sympy.sin(4 * sympy.pi * g))
+    Primitive("sin", lambda g: torch.sin(FREQUENCY * g), lambda g: sympy.sin(4 * sympy.pi * g))
 )
 register(Primitive("product", lambda g1, g2: g1 * g2, lambda g1, g2: g1 * g2, arity=2))
 
 DEFAULT = {"one": 2, "identity": 4, "square": 4, "sin": 2, "product": 2}
 """The paper's activations of one hidden layer and how often each is there."""
+
+SETS: dict[str, Mapping[str, int]] = {"default": DEFAULT}
+"""Sets of primitives that have a name; ``more_primitives`` adds to them."""
 
 
 def names() -> list[str]:
@@ -67,7 +70,11 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Primitive:
-    """The primitive registered under ``name``."""
+    """The primitive registered under ``name``.
+
+    >>> get("product").sympy(*sympy.symbols("g1 g2"))
+    g1*g2
+    """
     if name not in _REGISTRY:
         raise unknown_name("primitive", name, _REGISTRY)
     return _REGISTRY[name]
@@ -87,12 +94,13 @@ def resolve(choice: PrimitiveChoice) -> list[tuple[Primitive, int]]:
     5
     """
     if isinstance(choice, str):
-        if choice != "default":
-            raise unknown_name("set of primitives", choice, ["default", f"a list like {[choice]}"])
-        choice = DEFAULT
+        if choice not in SETS:
+            raise unknown_name("set of primitives", choice, [*SETS, f"a list like {[choice]}"])
+        choice = SETS[choice]
     if not isinstance(choice, Iterable):
         raise ValueError(
-            f"primitives={choice!r}: expected 'default', a list or a mapping to copies"
+            f"primitives={choice!r}: expected a set ({', '.join(SETS)}), a list, or a mapping to "
+            "copies"
         )
     if not isinstance(choice, Mapping):
         items = list(choice)

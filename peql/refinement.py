@@ -8,7 +8,7 @@ with its ``basis``, (1,) or (1, t - centre).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -19,11 +19,12 @@ from .formula import Formula
 from .primitives import Layout
 
 PRECISION = 1e-22  # mean squared error, relative to y's, below which a fit counts as exact
-FAR = 30.0  # a step whose error is this many times the expected one is stuck
+FAR = 5.0  # a step whose error is this many times the expected one is stuck
 REACH = 4  # steps between a stuck step and a neighbour whose solution it tries
 EVIDENCE = 8  # independent rows that a step counts for when a removal is judged
 COARSE = 1e-4  # share of y's power; while more is unexplained, closed weights are tried
 ADDITIONS_TRIED = 4  # closed weights, most promising first, that are tried before giving up
+SETTLING = 5  # Gauss-Newton steps on the constants
 SAMPLE = 16  # steps on which a removal is tried first
 DECISION_POINTS = 96  # rows per step on which removals are tried; the last fit uses all rows,
 DECISION_ROWS = 4096  # or this many rows in all, where steps are few
@@ -87,11 +88,13 @@ class Fit:
         """
         n_steps, n_weights, n_degrees = self.weights.shape
         n_constant = sum(self.constant)
-        n_free = (n_weights - n_constant) * n_steps * n_degrees + n_constant
+        n_free = (n_weights - n_constant) * n_degrees  # at each step
         n_rows = points.count.clamp(max=evidence).sum()
+        # What a step's own weights fit of the noise is missing from its error.
+        bias = points.count / (points.count - n_free).clamp(min=0.5)
         share = points.count / points.count.sum()
-        misfit = torch.log((share * (self.error + points.floor)).sum())
-        return float(n_rows * misfit + n_free * torch.log(n_rows))
+        misfit = torch.log((share * bias * (self.error + points.floor)).sum())
+        return float(n_rows * misfit + (n_free * n_steps + n_constant) * torch.log(n_rows))
 
 
 def mean_squared_error(formula: Formula, weights: Tensor, points: Points) -> Tensor:
@@ -200,7 +203,7 @@ def refit(
     fit = solve(formula, weights, constant, points)
     if expected is None:
         usual = (fit.error / points.floor).quantile(0.25).clamp(min=1)
-        expected = usual * points.floor
+        expected = torch.maximum(usual * points.floor, fit.error.quantile(0.25))
     return rescue(fit, points, expected)
 
 
@@ -226,11 +229,12 @@ def importance(fit: Fit, points: Points) -> Tensor:
     return effect.square().mean(dim=(0, 1)).sqrt()
 
 
-def remove_spare(fit: Fit, points: Points) -> Fit:
+def remove_spare(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
     """Remove weights one at a time, least important first, while Schwarz's criterion falls.
 
     Errors of real data (of a numerical derivative, say) are smooth functions of the inputs, which
-    spare terms fit: a weight stays only if it divides the error by about two or more.
+    spare terms fit: a weight stays only if it divides the error by about two or more. What was
+    tried is added to ``trace``.
     """
     best = fit.information(points, EVIDENCE)
     tried: set[tuple[int, ...]] = set()
@@ -247,6 +251,7 @@ def remove_spare(fit: Fit, points: Points) -> Fit:
             if hopeless(*start, points, expected):
                 continue
             candidate = refit(*start, points, expected)
+            trace.append(candidate)
             score = candidate.information(points, EVIDENCE)
             if score < best:
                 fit, best, progress = candidate, score, True
@@ -254,15 +259,16 @@ def remove_spare(fit: Fit, points: Points) -> Fit:
     return fit
 
 
-def add_missing(fit: Fit, points: Points) -> Fit:
+def add_missing(fit: Fit, points: Points, enough: float) -> Fit:
     """Open closed weights between parts in use, one at a time, while Schwarz's criterion falls.
 
-    Training may close a gate too soon when two inputs resemble each other. The candidate is the
-    weight that would lower the error most if the output were linear in it.
+    Stops when all but ``enough`` of y's power is explained. Training may close a gate too soon
+    when two inputs resemble each other. The candidate is the weight that would lower the error
+    most if the output were linear in it.
     """
     best = fit.information(points, EVIDENCE)
     tried: set[tuple[int, ...]] = set()
-    while not fit.explains(COARSE, points):
+    while not fit.explains(enough, points):
         wider = Formula(fit.formula.layout, fit.formula.shapes, fit.formula.reachable())
         weights, _ = _widen(fit, wider)
         y, slopes = jacobian(wider, weights, points)
@@ -326,17 +332,82 @@ def freeze_constant(fit: Fit, points: Points) -> Fit:
     """
     best = fit.information(points)
     for k in range(len(fit.constant)):
-        weights = fit.weights.clone()
-        weights[:, k] = 0
-        weights[:, k, 0] = fit.weights[:, k, 0].median()
         constant = tuple(c or i == k for i, c in enumerate(fit.constant))
         expected = torch.maximum(fit.error, points.floor)
-        if hopeless(fit.formula, weights, constant, points, expected):
-            continue
-        candidate = refit(fit.formula, weights, constant, points, expected)
-        score = candidate.information(points)
-        if score < best:
-            fit, best = candidate, score
+        for start in _with_one_sign(fit, k):
+            weights = start.clone()
+            weights[:, k] = 0
+            weights[:, k, 0] = start[:, k, 0].median()
+            if hopeless(fit.formula, weights, constant, points, expected):
+                continue
+            candidate = refit(fit.formula, weights, constant, points, expected)
+            candidate = settle_constants(candidate, points)
+            score = candidate.information(points)
+            if score < best:
+                fit, best = candidate, score
+                break
+    return fit
+
+
+def settle_constants(fit: Fit, points: Points) -> Fit:
+    """Move the weights that are equal at all steps to where the pooled error is least.
+
+    A Gauss-Newton step on them, given that the other weights follow, is a least-squares problem
+    in what the slopes of the constants have beyond those of the others.
+    """
+    held = [k for k, c in enumerate(fit.constant) if c]
+    free = [k for k, c in enumerate(fit.constant) if not c]
+    for _ in range(SETTLING):
+        if not held or bool((fit.error <= points.floor).all()):
+            break
+        y, slopes = jacobian(fit.formula, fit.weights, points)
+        slopes = slopes * points.mask[..., None, None]
+        residual = ((points.y - y) * points.mask)[..., None]
+        basis = torch.linalg.qr(slopes[:, :, free].flatten(2)).Q
+        own = slopes[:, :, held, 0]
+        beyond = own - basis @ (basis.mT @ own)
+        normal = (beyond.mT @ beyond).sum(0)
+        size = own.square().sum((0, 1)).clamp(min=1e-300).sqrt()
+        # A constant whose scale a varying weight shares has nothing beyond: it stays.
+        inverse = torch.linalg.pinv(normal / size / size[:, None], rtol=1e-6, hermitian=True)
+        change = inverse @ ((beyond.mT @ residual).sum(0)[:, 0] / size) / size
+        weights = fit.weights.clone()
+        weights[:, held, 0] += change
+        moved = refit(fit.formula, weights, fit.constant, points, fit.error)
+        gain = 1 - (moved.error * points.count).sum() / (fit.error * points.count).sum()
+        if not gain > 0:
+            break
+        fit = moved
+        if gain < 1e-6:
+            break
+    return fit
+
+
+def _with_one_sign(fit: Fit, k: int) -> Iterator[Tensor]:
+    """If weight ``k`` changes sign over t, the weights with the sign moved further in; as they are.
+
+    a sin(b x) is -a sin(-b x): at the steps where ``k`` has the rarer sign, it and an argument of
+    the unit that it multiplies are negated.
+    """
+    value = fit.weights[:, k, 0]
+    rare = value.sign() == -value.sign().median()
+    if rare.any():
+        for argument in fit.formula.arguments_behind(k):
+            if not any(fit.constant[column] for column in argument):
+                flipped = fit.weights.clone()
+                flipped[:, [k, *argument]] *= torch.where(rare, -1.0, 1.0)[:, None, None]
+                yield flipped
+    yield fit.weights
+
+
+def reduce(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
+    """Remove weights and hold others constant until no more can go."""
+    n_weights = len(fit.constant) + 1
+    # With shared scales settled all steps are alike, and weights that hid behind them can go.
+    while len(fit.constant) < n_weights:
+        n_weights = len(fit.constant)
+        fit = replace(fit, constant=(False,) * n_weights)
+        fit = freeze_constant(remove_spare(fit, points, trace), points)
     return fit
 
 
@@ -345,20 +416,32 @@ def refine(
     shapes: Sequence[tuple[int, int]],
     weights: Float[Tensor, "step weight"],
     points: Points,
+    trace: list[Fit] | None = None,
 ) -> Fit:
-    """From a trained network's gated weights to the smallest formula that fits, solved exactly."""
-    fit = as_trained(layout, shapes, weights, points)
+    """From a trained network's gated weights to the smallest formula that fits, solved exactly.
+
+    The formulas tried on the way are added to ``trace``.
+    """
+    trace = [] if trace is None else trace
+    fit = _fewer_than_rows(as_trained(layout, shapes, weights, points), points)
     few = points.thinned(max(DECISION_POINTS, DECISION_ROWS // len(points.x)))
     fit = refit(fit.formula, fit.weights, fit.constant, few)
-    if not fit.explains(COARSE, few):
-        fit = add_missing(fit, few)
-    n_weights = len(fit.constant) + 1
-    # With shared scales settled all steps are alike, and weights that hid behind them can go.
-    while len(fit.constant) < n_weights:
-        n_weights = len(fit.constant)
-        fit = replace(fit, constant=(False,) * n_weights)
-        fit = freeze_constant(remove_spare(fit, few), few)
-    return refit(fit.formula, fit.weights, fit.constant, points)
+    fit = reduce(add_missing(fit, few, COARSE), few, trace)
+    # A small formula that is nearly right may lack one weight, whose place a poor copy takes.
+    wider = add_missing(fit, few, PRECISION)
+    if wider is not fit:
+        fit = reduce(wider, few, trace)
+    return settle_constants(refit(fit.formula, fit.weights, fit.constant, points), points)
+
+
+def _fewer_than_rows(fit: Fit, points: Points) -> Fit:
+    """Without the least important weights, where a step has too few rows to solve for all."""
+    most = int(points.count.median()) // points.basis.shape[-1] - 1
+    if len(fit.formula.open) <= most:
+        return fit
+    kept = importance(fit, points).argsort(descending=True)[: max(most, 1)].tolist()
+    formula, weights, constant = _restrict(fit, [fit.formula.open[k] for k in kept])
+    return Fit(formula, weights, constant, mean_squared_error(formula, weights, points))
 
 
 def as_trained(

@@ -49,7 +49,7 @@ def load(name: str) -> pd.DataFrame:
 def source_hash(*others: str) -> str:
     """A fingerprint of the engine's code, and of ``others`` in the package if named.
 
-    Comments, docstrings and layout do not count.
+    Comments, docstrings, layout and the types of arguments do not count.
 
     >>> len(source_hash())
     12
@@ -79,6 +79,10 @@ def _code_hash(names: Iterable[str]) -> str:
             body = getattr(node, "body", None)
             if isinstance(body, list) and body and _is_text(body[0]):
                 del body[0]
+            if isinstance(node, ast.arg):
+                node.annotation = None
+            if isinstance(node, ast.FunctionDef):
+                node.returns = None
         digest.update(f"{name}\0{ast.unparse(tree)}\0".encode())
     return digest.hexdigest()[:12]
 

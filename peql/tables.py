@@ -24,8 +24,21 @@ POOL_ROWS = 32  # rows in a range of t that stands for a step where t lies on no
 MOST_POOLS = HIDDEN[-1] - 2  # a kink of the meta-weight unit for each, and for both ends of t
 
 
-def column_index(columns: Sequence[str], varying: str | int, named: bool = True) -> int:
-    """Where the varying column is; ``varying`` is its name or its position."""
+def column_indices(
+    columns: Sequence[str], varying: str | int | Sequence[str | int], named: bool = True
+) -> list[int]:
+    """Where the varying columns are; ``varying`` is a name, a position, or a list of them."""
+    several = isinstance(varying, Sequence) and not isinstance(varying, str)
+    indices = [
+        _column_index(columns, one, named)
+        for one in (varying if several else [varying])  # type: ignore[union-attr,list-item]
+    ]
+    if not indices or len(set(indices)) < len(indices):
+        raise ValueError(f"varying={varying!r}: expected different columns, at least one")
+    return indices
+
+
+def _column_index(columns: Sequence[str], varying: str | int, named: bool) -> int:
     n = len(columns)
     if isinstance(varying, str):
         if not named:
@@ -187,11 +200,14 @@ def arrange(
     if not pooled:
         points, held_out = trained, _padded(step, len(values), held_rows, x, y)
         return Arranged(values, points, held_out, table, scales)
-    step, centres = _pools(scaled_t[:, 0], pool_below)
-    offset = (scaled_t[:, 0] - centres[step]).round(12)  # exactly 0 where a range is one t
+    if t.shape[1] == 1:
+        step, centres = _pools(scaled_t[:, 0], pool_below)
+    else:
+        step, centres = _boxes(scaled_t)
+    offset = (scaled_t - centres[step]).round(12)  # exactly 0 where a range is one t
     points = _padded(step, len(centres), fitted_rows, x, y, offset)
     held_out = _padded(step, len(centres), held_rows, x, y, offset)
-    raw = centres[:, None] * scales.t_half + scales.t_centre
+    raw = centres * scales.t_half + scales.t_centre
     return Arranged(raw, points, held_out, table, scales)
 
 
@@ -228,7 +244,25 @@ def _pools(t: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
     if len(full):  # what is left over joins the full range before it, or the first
         pool = np.maximum(np.searchsorted(full, pool, side="right") - 1, 0)
     step = pool[step]
-    return step, np.bincount(step, weights=t) / np.bincount(step)
+    return step, (np.bincount(step, weights=t) / np.bincount(step))[:, None]
+
+
+def _boxes(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes of t (row, varying) to fit as one step: halved at the median of the longest side."""
+    enough = max(POOL_ROWS, len(t) / MOST_POOLS)
+    waiting, boxes = [np.arange(len(t))], []
+    while waiting:
+        rows = waiting.pop()
+        axis = int(np.argmax(np.ptp(t[rows], axis=0)))
+        left = t[rows, axis] <= np.median(t[rows, axis])
+        if min(left.sum(), (~left).sum()) < enough:
+            boxes.append(rows)
+        else:
+            waiting += [rows[~left], rows[left]]
+    step = np.empty(len(t), dtype=int)
+    for k, rows in enumerate(boxes):
+        step[rows] = k
+    return step, np.stack([t[rows].mean(axis=0) for rows in boxes])
 
 
 def _padded(
@@ -249,8 +283,9 @@ def _padded(
     place = (step[rows], position)
     px, py, mask = np.zeros((*shape, x.shape[1])), np.zeros(shape), np.zeros(shape)
     px[place], py[place], mask[place] = x[rows], y[rows], 1.0
-    basis = np.ones((*shape, 1 if offset is None else 2))
+    basis = np.ones((*shape, 1))
     if offset is not None:
-        basis[..., 1] = 0.0
-        basis[(*place, 1)] = offset[rows]
+        slopes = np.zeros((*shape, offset.shape[1]))
+        slopes[place] = offset[rows]
+        basis = np.concatenate([basis, slopes], axis=-1)
     return Points(*(torch.from_numpy(a) for a in (px, py, mask, basis)))

@@ -93,36 +93,63 @@ class MetaWeights(nn.Module):
     ) -> None:
         """Set the units of a one-trial module so that ``forward(t)`` is ``weights``.
 
-        ``t`` (one column, ascending). Each unit becomes the broken line through the given values,
-        flat outside: the first two layers pass t on, the third holds a kink at each t. With more
-        values of t than the third layer has units, the kinks are spread over them and the line is
-        the least-squares one.
+        The first two layers pass t on; the third holds kinks. With one varying column (ascending)
+        each unit becomes the broken line through the given values, flat outside, with a kink at
+        each t; with several, the smallest combination of kinks in random directions that goes
+        through them. Given more values than the third layer has units, it is the nearest one.
         """
-        if t.shape[1] != 1:
-            raise ValueError("interpolate: t must have one column")
-        width = HIDDEN[-1]
-        pick = torch.linspace(0, len(t) - 1, min(len(t), width), device=t.device).round().long()
-        knots = t[pick, 0]
-        values = weights[pick] if len(pick) == len(t) else _broken_line(t[:, 0], knots, weights)
-        shift = 1 - knots[0]  # keeps the passed-on t positive
+        n_varying = t.shape[1]
         for parameter in self.parameters():
             parameter.zero_()
+        shift = 1 - t.amin(dim=0)  # keeps the passed-on t positive
         for weight in self.hidden_weight[:-1]:
-            weight[..., 0, 0] = 1
-        self.hidden_bias[0][..., 0] = shift
-        self.hidden_weight[-1][..., 0, : len(knots)] = 1
-        self.hidden_bias[-1][..., : len(knots)] = -(knots + shift)
-        slopes = values.diff(dim=0) / knots.diff()[:, None]
-        flat = torch.zeros_like(values[:1])
-        kinks = torch.cat([flat, slopes, flat]).diff(dim=0)
+            weight[..., range(n_varying), range(n_varying)] = 1
+        self.hidden_bias[0][..., :n_varying] = shift
+        directions, kinks, slopes, start = (
+            _broken_line(t, weights) if n_varying == 1 else _ridges(t, weights)
+        )
+        width = len(kinks)
+        self.hidden_weight[-1][..., :n_varying, :width] = directions
+        self.hidden_bias[-1][..., :width] = -(kinks + shift @ directions)
         sizes = [bias.shape[-1] for bias in self.out_bias]
-        parts = zip(kinks.split(sizes, dim=1), values[0].split(sizes), strict=True)
-        for k, (kink, start) in enumerate(parts):
-            self.out_weight[k][0, : len(knots)] = kink
-            self.out_bias[k][0, 0] = start
+        parts = zip(slopes.split(sizes, dim=1), start.split(sizes), strict=True)
+        for k, (slope, value) in enumerate(parts):
+            self.out_weight[k][0, :width] = slope
+            self.out_bias[k][0, 0] = value
 
 
-def _broken_line(
+Kinks = tuple[Tensor, Tensor, Tensor, Tensor]  # directions, kinks, slopes, value without kinks
+
+
+def _broken_line(t: Float[Tensor, "step 1"], weights: Float[Tensor, "step weight"]) -> Kinks:
+    """The broken line through ``weights`` at ascending ``t``, or nearest to them."""
+    pick = torch.linspace(0, len(t) - 1, min(len(t), HIDDEN[-1]), device=t.device).round().long()
+    knots = t[pick, 0]
+    values = weights[pick] if len(pick) == len(t) else _heights(t[:, 0], knots, weights)
+    slopes = values.diff(dim=0) / knots.diff()[:, None]
+    flat = torch.zeros_like(values[:1])
+    return (
+        torch.ones_like(knots)[None],
+        knots,
+        torch.cat([flat, slopes, flat]).diff(dim=0),
+        values[0],
+    )
+
+
+def _ridges(t: Float[Tensor, "step varying"], weights: Float[Tensor, "step weight"]) -> Kinks:
+    """Kinks through given points in random directions, their slopes by least squares."""
+    generator = torch.Generator().manual_seed(0)
+    directions = torch.randn(t.shape[1], HIDDEN[-1], generator=generator, dtype=t.dtype)
+    directions = directions / directions.norm(dim=0)
+    through = torch.randint(len(t), (HIDDEN[-1],), generator=generator)
+    kinks = (t[through] * directions.T).sum(-1)
+    mean = weights.mean(dim=0)
+    features = torch.relu(t @ directions - kinks)
+    solution = torch.linalg.lstsq(features, weights - mean, rcond=1e-12, driver="gelsd").solution
+    return directions, kinks, solution, mean
+
+
+def _heights(
     t: Float[Tensor, " step"], knots: Float[Tensor, " knot"], values: Float[Tensor, "step weight"]
 ) -> Float[Tensor, "knot weight"]:
     """The heights at ``knots`` of the broken line nearest to ``values`` at ``t``."""

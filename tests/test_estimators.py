@@ -124,7 +124,7 @@ def test_array_with_an_index_equals_dataframe(position, f1, hasty):
     model = peql.SEQL(**HASTY | {"varying": position}).fit(X, f1.y_train.to_numpy())
     x = sympy.Symbol("x1" if position == 0 else "x0")
     assert model.equation_ == hasty.equation_.subs(sympy.Symbol("x"), x)
-    assert model.varying_name_ == "t"
+    assert model.varying_names_ == ["t"]
     np.testing.assert_array_equal(model.predict(X), hasty.predict(f1.X_train))
 
 
@@ -382,3 +382,55 @@ def test_prediction_of_many_t_is_made_in_blocks(heql, monkeypatch, f1):
     whole = heql.predict(X)
     monkeypatch.setattr(estimators, "BLOCK", 100)
     np.testing.assert_allclose(heql.predict(X), whole, rtol=1e-12, atol=1e-12)
+
+
+def two_columns(n=24, points=24, seed=0):
+    """y = t1 t2 x + x² over scattered (t1, t2), ``points`` rows at each."""
+    random = np.random.default_rng(seed)
+    t = np.repeat(random.uniform(-1, 1, (n, 2)), points, axis=0)
+    table = pd.DataFrame({"t1": t[:, 0], "x": random.uniform(-2, 2, len(t)), "t2": t[:, 1]})
+    return table, table["t1"] * table["t2"] * table["x"] + table["x"] ** 2
+
+
+def test_heql_varies_along_several_columns(tmp_path):
+    X, y = two_columns()
+    model = peql.HEQL(**QUICK | {"varying": ["t1", "t2"]}).fit(X, y)
+    assert str(model.equation_) == "x**2 + x*a(t1, t2)"
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-9)
+    index = model.coefficients_.index
+    assert index.names == ["t1", "t2"]
+    product = index.get_level_values("t1") * index.get_level_values("t2")
+    np.testing.assert_allclose(model.coefficients_["a"], product, atol=1e-9)
+    assert model.equation(t=X.loc[0, ["t1", "t2"]]).has(sympy.Symbol("x"))
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(peql.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+def test_several_columns_scattered():
+    X, y = two_columns(n=600, points=1)
+    model = peql.HEQL(**QUICK | {"varying": ["t1", "t2"]}).fit(X, y)
+    assert np.mean((model.predict(X) - y) ** 2) < 1e-2 * np.var(y)
+
+
+def test_seql_refuses_several_columns():
+    X, y = two_columns()
+    with pytest.raises(ValueError, match="use HEQL"):
+        peql.SEQL(**QUICK | {"varying": ["t1", "t2"]}).fit(X, y)
+
+
+@pytest.mark.parametrize("varying", [[], ["t1", "t1"]])
+def test_varying_columns_must_differ(varying):
+    X, y = two_columns()
+    with pytest.raises(ValueError, match="different columns"):
+        peql.HEQL(**QUICK | {"varying": varying}).fit(X, y)
+
+
+def test_prunings_show_what_each_weight_is_worth(seql):
+    weights, errors = seql.prunings_["weights"], seql.prunings_["train_error"]
+    assert weights.is_monotonic_increasing and weights.is_unique
+    assert errors.iloc[0] > 1e6 * errors.min()
+
+
+def test_standard_errors_have_the_shape_of_the_coefficients(fitted):
+    assert fitted.coefficient_errors_.shape == fitted.coefficients_.shape
+    assert (fitted.coefficient_errors_ >= 0).all(axis=None)

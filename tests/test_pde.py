@@ -9,6 +9,7 @@ from peql.baselines import least_squares_limit
 from peql.datasets import expand_cross_terms, from_field, load
 from peql.datasets._derivatives import DIFFERENCE, FOURIER, SPLINE
 from peql.datasets.pde import PROBLEMS, equation, solve, truth
+from peql.evaluation import has_true_terms
 
 NAMES = list(PROBLEMS)
 
@@ -219,3 +220,12 @@ def test_bad_options_of_a_dataset():
         load("burgers", noise=-1)
     with pytest.raises(ValueError, match="did you mean 'burgers'"):
         solve("burger")
+
+
+def test_a_product_among_the_features_counts_as_the_product():
+    data = load("burgers", cross_terms=True)
+    u, u_x, u_xx, t = sympy.symbols("u u_x u_xx t")
+    a, b = sympy.Function("a")(t), sympy.Function("b")(t)
+    assert has_true_terms(a * u * u_x + b * u_xx, data)
+    assert has_true_terms(a * sympy.Symbol("u*u_x") + 0.1 * u_xx, data)
+    assert not has_true_terms(a * u * u_x + b * u_xx + u, data)

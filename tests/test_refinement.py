@@ -7,7 +7,16 @@ import torch
 from peql import symbolic
 from peql.formula import Formula
 from peql.nn import SymbolicNetwork
-from peql.refinement import Points, as_trained, jacobian, refine, solve
+from peql.refinement import (
+    Points,
+    add_missing,
+    as_trained,
+    freeze_constant,
+    jacobian,
+    refine,
+    settle_constants,
+    solve,
+)
 
 N_STEPS = 6
 T = np.linspace(-1, 1, N_STEPS)
@@ -130,3 +139,45 @@ def test_padding_has_no_part_in_the_fit():
     )
     assert whole.formula.open == part.formula.open
     torch.testing.assert_close(whole.weights, part.weights, rtol=1e-9, atol=1e-12)
+
+
+def test_constants_are_where_the_pooled_error_is_least():
+    net, points = network(), points_of(truth, noise=0.05)
+    formula = Formula(net.layout, net.shapes, list(TRUTH))
+    constant = tuple(flat == 8 for flat in formula.open)
+    start = torch.from_numpy(np.stack([TRUTH[flat] for flat in formula.open], axis=1))[..., None]
+    start[:, formula.open.index(8)] = 0.4
+    settled = settle_constants(solve(formula, start, constant, points), points)
+    value = settled.weights[0, formula.open.index(8), 0]
+    # The problem is linear in these: z with one number for all steps, x² with one for each.
+    square = torch.block_diag(*points.x[..., :1].square())
+    design = torch.cat([points.x[..., 1].reshape(-1, 1), square], dim=1)
+    best = torch.linalg.lstsq(design, points.y.reshape(-1, 1)).solution[0, 0]
+    torch.testing.assert_close(value, best, rtol=1e-3, atol=0)
+
+
+def test_a_sign_that_two_weights_share_is_settled():
+    net = SymbolicNetwork(2, primitives=["sin"], n_layers=1)
+    points = points_of(lambda x, z, t: np.sin(4 * np.pi * (0.1 + 0.05 * t) * x))
+    sign = np.where(np.arange(N_STEPS) % 2, -1.0, 1.0)
+    weights = torch.zeros(N_STEPS, net.n_weights, dtype=torch.float64)
+    weights[:, 0] = torch.from_numpy(sign * (0.1 + 0.05 * T))
+    weights[:, 2] = torch.from_numpy(sign)
+    fit = freeze_constant(as_trained(net.layout, net.shapes, weights, points), points)
+    assert fit.constant == (False, True)
+    assert float(fit.error.max()) < 1e-26
+
+
+def test_a_missing_weight_is_found():
+    net, points = network(), points_of(truth)
+    weights = near(net, TRUTH, spare=0.0)
+    weights[:, 8] = 0.0
+    fit = add_missing(as_trained(net.layout, net.shapes, weights, points), points, enough=1e-20)
+    assert float(fit.error.max()) < 1e-20
+
+
+def test_fewer_rows_than_weights_are_not_fitted_by_all_of_them():
+    net, points = network(), points_of(truth, n=7, noise=0.02)
+    equation, _ = read(refine(net.layout, net.shapes, near(net, TRUTH), points))
+    terms = symbolic.structure(symbolic.sympy.sympify("x**2 + z"), ["x", "z"])
+    assert symbolic.structure(equation.expression, ["x", "z"]) == terms

@@ -4,4 +4,5 @@ from .limit import Limit as Limit
 from .limit import by_term as by_term
 from .limit import coefficient_mse as coefficient_mse
 from .limit import least_squares_limit as least_squares_limit
+from .relu import EncodedReLU as EncodedReLU
 from .sindy import GroupSINDy as GroupSINDy

@@ -12,15 +12,21 @@ from .analytic import BENCHMARKS, make_analytic
 from .field import expand_cross_terms as expand_cross_terms
 from .field import from_field as from_field
 from .pde import PROBLEMS, make_pde
+from .spring import TARGETS, make_spring
 
 _MAKERS: dict[str, Callable[..., Dataset]] = {
     **{name: partial(make_analytic, name) for name in BENCHMARKS},
     **{name: partial(make_pde, name) for name in PROBLEMS},
+    **{name: partial(make_spring, name) for name in TARGETS},
 }
 
 
 def names() -> list[str]:
-    """The names that ``load`` knows."""
+    """The names that ``load`` knows.
+
+    >>> names()[:6]
+    ['f1', 'f2', 'f3', 'f4', 'f5', 'advection_diffusion']
+    """
     return list(_MAKERS)
 
 

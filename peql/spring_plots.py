@@ -1,0 +1,188 @@
+"""The figures of the chapter on springs.
+
+As in ``plots``: true is thick and grey, found is coloured, and what lies farther apart than any
+training pair is shaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import sympy
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from . import plots
+from .datasets.spring import (
+    HALF_WIDTH,
+    LONGEST,
+    PIXELS,
+    REACH,
+    TARGETS,
+    SpringDataset,
+    draw_images,
+    stiffness,
+)
+from .formatting import plain, text
+from .plots import SHADE, TRUE, Slider, _legend, _look, _styled
+from .spring_chapter import POSITIONS, line, stiffness_found, symbolic
+from .truth import on_grid, true_equation
+
+Case = tuple[SpringDataset, Mapping[str, Any]]
+MARKERS = {"SEQL": "o", "HEQL": "+", "ReLU": "x"}
+
+
+def _values(data: SpringDataset, t: float, stretch: np.ndarray) -> np.ndarray:
+    return TARGETS[data.name].value(stiffness(np.array(t)), stretch)
+
+
+def _shade(ax: Axes) -> None:
+    for side in (-1, 1):
+        ax.axvspan(side * LONGEST, side * 2 * REACH, color=SHADE, linewidth=0, zorder=0)
+
+
+@_styled
+def images(data: SpringDataset, rows: int = 5) -> Figure:
+    """The first pairs of training images at one t, and what is to be predicted from them."""
+    size = (8, 0.55 * rows + 0.6)
+    figure, axes = plt.subplots(rows, 2, figsize=size, sharex=True, squeeze=False)
+    edges = (-HALF_WIDTH, HALF_WIDTH, 0, 1)
+    first = int(np.abs(data.X_train["t"] - 1).argmin())
+    for row, pair in zip(axes, range(first, first + rows), strict=True):
+        for ax, image in zip(row, data.images_train[pair], strict=True):
+            ax.imshow(image[None], aspect="auto", cmap="gray", extent=edges, vmin=0, vmax=1)
+            ax.set(yticks=[])
+            ax.grid(visible=False)
+        y, t = data.y_train[pair], data.X_train["t"][pair]
+        row[1].set_title(f"${data.y_train.name} = {y:.2f}$ at $t = {t:.2f}$", loc="right", pad=2)
+    axes[0, 0].set_title("first image")
+    axes[0, 1].set_title("second image", loc="left")
+    for ax in axes[-1]:
+        ax.set_xlabel(rf"$\psi$, {PIXELS} pixels")
+    return figure
+
+
+@_styled
+def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
+    """Predicted for the test pairs at several ``t``, over the distance of the particles."""
+    size = (2.1 * len(t) + 0.4, 2.0 * len(cases) + 0.6)
+    figure, axes = plt.subplots(len(cases), len(t), figsize=size, sharex=True, squeeze=False)
+    stretch = np.linspace(-2 * REACH, 2 * REACH, 121)
+    for row, (data, models) in zip(axes, cases, strict=True):
+        for ax, value in zip(row, t, strict=True):
+            point = on_grid(data, value)
+            _shade(ax)
+            ax.plot(stretch, _values(data, point, stretch), **TRUE)
+            at = (data.X_test["t"] == point).to_numpy()
+            apart = (data.X_test["psi2"] - data.X_test["psi1"])[at]
+            for name, model in models.items():
+                found = model.predict(data.images_test[at], data.X_test["t"][at])
+                look = {"color": _look(name)["color"], "marker": MARKERS[name], "label": name}
+                ax.scatter(apart, found, s=12, linewidth=0.8, zorder=3, **look)
+            ax.set_title(f"$t = {value:g}$")
+            ax.set_xlabel(r"$\psi_2 - \psi_1$")
+        row[0].set_ylabel(f"${data.y_train.name}$")
+    _legend(figure, shaded=True)
+    return figure
+
+
+@_styled
+def coefficients(case: Case) -> Figure:
+    """k(t) as each term found gives it, carried over to the positions, with the truth."""
+    data, models = case
+    found = {name: stiffness_found(model, data) for name, model in symbolic(models).items()}
+    terms = list(next(iter(found.values())))
+    size = (2.8 * len(terms), 2.9)
+    figure, axes = plt.subplots(1, len(terms), figsize=size, sharey=True, squeeze=False)
+    for ax, term in zip(axes[0], terms, strict=True):
+        ax.plot(data.coefficients["k"], **TRUE)
+        for name, table in found.items():
+            ax.plot(table[term], **_look(name))
+        ax.set_title(rf"$k(t)$ from the term in ${sympy.latex(sympy.sympify(term))}$")
+        ax.set_xlabel("$t$")
+    axes[0, 0].set_ylim(bottom=0)
+    _legend(figure)
+    return figure
+
+
+@_styled
+def encodings(cases: Sequence[Case]) -> Figure:
+    """The latent variable over the true position, with the line through it; a row a target."""
+    n_models = max(len(models) for _, models in cases)
+    size = (2.9 * n_models, 2.4 * len(cases) + 0.5)
+    figure, axes = plt.subplots(len(cases), n_models, figsize=size, sharex=True, squeeze=False)
+    position = np.linspace(-REACH, REACH, 121)
+    both = draw_images(np.stack([position, position], axis=1))
+    for row, (data, models) in zip(axes, cases, strict=True):
+        for ax, (name, model) in zip(row, models.items(), strict=False):
+            straight = line(model, data)
+            fitted = straight.slope * position + straight.offset
+            ax.plot(position, fitted, **{**TRUE, "label": "straight line"})
+            ax.plot(position, model.latent(both)[:, 0], **{**_look(name), "linestyle": "-"})
+            ax.set_title(
+                f"{name}, {data.name.removeprefix('spring_')}: |r| = {abs(straight.r):.4f}"
+            )
+            ax.set_xlabel(r"true position $\psi$")
+        row[0].set_ylabel("latent $z$")
+    _legend(figure)
+    return figure
+
+
+def slider(name: str, case: Case, *, steps: int = 64, points: int = 61) -> Slider:
+    """The truth and what model ``name`` predicts over the distance, with a slider over t.
+
+    The particles stand symmetrically about 0. The title gives both equations at t.
+    """
+    import plotly.graph_objects as go
+
+    data, model = case[0], case[1][name]
+    stretch = np.linspace(-2 * REACH, 2 * REACH, points).round(4)
+    pairs = draw_images(np.stack([-stretch / 2, stretch / 2], axis=1))
+    straight = line(model, data)
+    values = plots._known_values(data, steps)
+    frames = []
+    for t in values:
+        true = _values(data, t, stretch).round(3) + 0.0
+        found = model.predict(pairs, np.full(points, t)).round(3) + 0.0
+        carried = straight.carry(model.equation(t=t), POSITIONS)
+        lines = [_greek(text(e, ".2f")) for e in (true_equation(data, t), carried)]
+        title = "true: {2} = {0}<br>found: {2} = {1}".format(*lines, data.y_train.name)
+        frames.append((true.tolist(), found.tolist(), title))
+    start = int(np.abs(values - 1).argmin())
+    true, found, title = frames[start]
+    dashed = {"color": _look(name)["color"], "width": 2.5, "dash": "dash"}
+    figure = go.Figure(
+        [
+            go.Scatter(x=stretch.tolist(), y=true, name="true", line=plots._TRUE_LINE),
+            go.Scatter(x=stretch.tolist(), y=found, name=f"found by {name}", line=dashed),
+        ],
+        plots._PLAIN_LAYOUT,
+    )
+    lowest, highest = (f([f(frame[0]) for frame in frames]) for f in (min, max))
+    margin = 0.05 * (highest - lowest)
+    bar = {**plots._BAR, "active": start, "steps": plots._slider_steps(values, frames)}
+    figure.update_layout(
+        sliders=[{**bar, "currentvalue": {"prefix": "t = "}}],
+        title={"text": title, "x": 0.5, "font": {"size": 15}},
+        xaxis={"title": {"text": "ψ₂ − ψ₁"}, "range": [-2 * REACH, 2 * REACH]},
+        yaxis={
+            "title": {"text": str(data.y_train.name)},
+            "range": [lowest - margin, highest + margin],
+        },
+    )
+    for side in (-1, 1):
+        ends = {"x0": side * LONGEST, "x1": side * 2 * REACH}
+        figure.add_vrect(**ends, fillcolor=SHADE, line_width=0, layer="below")
+    return Slider(figure, f"slider-{data.name}-{name}")
+
+
+def _greek(equation: str) -> str:
+    """Plain text with ψ₁ for psi1.
+
+    >>> _greek("3.05*psi1**2")
+    '3.05 ψ₁²'
+    """
+    return plain(equation).replace("psi1", "ψ₁").replace("psi2", "ψ₂")

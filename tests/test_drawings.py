@@ -1,0 +1,47 @@
+"""The drawings show what the code has."""
+
+import matplotlib.pyplot as plt
+import pytest
+
+from peql import datasets, drawings
+from peql.primitives import DEFAULT
+from peql.weights import HIDDEN
+
+
+class Straight:
+    """Stands for a fitted model."""
+
+    def __init__(self, data: datasets.Dataset) -> None:
+        self.data = data
+
+    def predict(self, X):
+        return X["x"].to_numpy()
+
+    def equation(self, t: float):
+        return drawings.true_equation(self.data, t)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("model", ["EQL", "SEQL", "HEQL"])
+def test_an_architecture_has_the_default_primitives(model: str) -> None:
+    texts = [text.get_text() for text in drawings.architecture(model).axes[0].texts]
+    for copies in DEFAULT.values():
+        assert any(text.endswith(f"×{copies}") for text in texts)
+    widths = [text for text in texts if text in map(str, HIDDEN)]
+    assert len(widths) == (3 * len(HIDDEN) if model == "HEQL" else 0)
+
+
+def test_an_unknown_architecture_gets_a_suggestion() -> None:
+    with pytest.raises(ValueError, match="SEQL"):
+        drawings.architecture("SEQ")
+
+
+def test_the_overview_shows_curves_and_the_slope() -> None:
+    data = datasets.load("f1", n_t=8, n_train=16)
+    figure = drawings.overview(data, {"SEQL": Straight(data)}, (-3.0, 3.0))
+    assert [len(ax.lines) for ax in figure.axes] == [2, 2, 2]
