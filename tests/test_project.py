@@ -1,6 +1,8 @@
 """Laws about the repository itself."""
 
+import ast
 import importlib.metadata
+import operator
 import re
 import tomllib
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ import nbformat
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import peql
@@ -44,12 +47,43 @@ def test_lock_satisfies_pyproject() -> None:
 
 
 def test_environment_installs_the_lock_and_nothing_else() -> None:
+    """So conda resolves to the lock's versions: all but Python and pip come from it by pip."""
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     assert environment["dependencies"] == [
         "python=3.11",
         "pip",
         {"pip": ["-r requirements.lock", "-e ."]},
     ]
+    assert SpecifierSet(PROJECT["requires-python"]).contains("3.11")
+
+
+def test_binder_installs_the_lock_and_nothing_else() -> None:
+    lines = (ROOT / "binder" / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    installed = [line for line in lines if not line.startswith("#")]
+    assert installed == ["-r ../requirements.lock", "-e ."]
+    assert (ROOT / "binder" / "runtime.txt").read_text(encoding="utf-8") == "python-3.11\n"
+
+
+def test_this_environment_has_the_locked_versions() -> None:
+    """What make, conda and Binder install by the lock, and what these tests ran with, agree."""
+    pins = dict(line.split("==") for line in lock_lines())
+    names = [Requirement(text).name for text in PROJECT["dependencies"]]
+    installed = {name: importlib.metadata.version(name).split("+")[0] for name in names}
+    assert installed == {name: pins[name] for name in names}
+
+
+def test_colab_installs_the_repository_and_uses_what_the_package_offers() -> None:
+    notebook = nbformat.read(ROOT / "colab" / "peql.ipynb", as_version=4)
+    sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    assert sum("git clone" in source and "%pip install" in source for source in sources) == 1
+    extras = re.findall(r"peql\[(\w+)\]", "".join(sources))
+    assert extras and set(extras) <= set(PROJECT["optional-dependencies"])
+    used = {
+        ast.unparse(n) for n in ast.walk(ast.parse(sources[-1])) if isinstance(n, ast.Attribute)
+    }
+    assert {"peql.datasets.load", "peql.SEQL"} <= used
+    for name in (name for name in used if name.startswith("peql.")):
+        operator.attrgetter(name.removeprefix("peql."))(peql)  # raises if there is none
 
 
 def test_version_is_the_same_everywhere() -> None:
