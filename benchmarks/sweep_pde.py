@@ -63,7 +63,7 @@ def trial(
         coefficient_error = np.nan
     return {
         "true_terms": has_true_terms(found, data),
-        "equation": str(found),
+        "found": str(found),
         "u_t_mse": float(np.mean((estimator.predict(data.X_test) - data.y_test) ** 2)),
         "coefficient_mse": coefficient_error,
         "limit_u_t_mse": limit.y_mse,
