@@ -25,6 +25,7 @@ from .network import SymbolicNetwork
 from .refinement import PRECISION, Fit, Formula, Points, as_trained, mean_squared_error, refine
 from .tables import Arranged, arrange, check_table, check_target, column_index
 from .training import Schedule, train
+from .uncertainty import coefficient_errors
 from .weights import MetaWeights
 
 PAPER_THRESHOLD = 0.01  # terms with smaller numbers are not printed when nothing was refined
@@ -57,6 +58,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
     ----------
     equation_ : SymPy, with functions of the varying column as coefficients.
     coefficients_ : DataFrame over the training t, one column per coefficient function.
+    coefficient_errors_ : DataFrame like it, the standard errors from the least-squares fit.
     trials_ : DataFrame, a row per trial.
     network_ : the fitted ``peql.nn.SymbolicNetwork`` (float64, scaled units).
     """
@@ -117,7 +119,9 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         self.trials_ = self._trial_table(results, restarts, arranged)
         self.n_iter_ = self.max_iter
         self.best_trial_ = _choose(self.trials_, self._raw_error(PRECISION))
-        self._keep(results[self.best_trial_][0], networks[self.best_trial_])
+        best = results[self.best_trial_][0]
+        self._keep(best, networks[self.best_trial_])
+        self._set_errors(best, arranged.points)
         return self
 
     def _check_parameters(self) -> None:
@@ -306,6 +310,13 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         index = pd.Index(self.t_[:, 0], name=self.varying_name_)
         self.coefficients_ = symbolic.coefficient_table(self._parametric, weights.numpy(), index)
 
+    def _set_errors(self, fit: Fit, points: Points) -> None:
+        """Standard errors of the coefficients; without refinement nothing was solved for: NaN."""
+        errors = coefficient_errors(self._parametric, fit, points) if self.refine else np.nan
+        self.coefficient_errors_ = pd.DataFrame(
+            errors, index=self.coefficients_.index, columns=self.coefficients_.columns
+        )
+
     def _read(self, formula: Formula, weights: Tensor) -> symbolic.ParametricEquation:
         return symbolic.read(
             formula,
@@ -344,6 +355,18 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self, "network_")
         numbers = {n: sympy.Float(n, precision) for n in self.equation_.atoms(sympy.Float)}
         return sympy.latex(self.equation_.xreplace(numbers))
+
+    def jumps(self) -> pd.DataFrame:
+        """Jumps and corners of the coefficient functions, see ``peql.discontinuities``."""
+        from .discontinuities import jumps  # it works on a fitted model
+
+        return jumps(self)
+
+    def explain(self) -> pd.DataFrame:
+        """What each coefficient function itself is, where that can be said."""
+        from .explanation import explain  # it fits models of its own
+
+        return explain(self)
 
     def save(self, path: Any) -> None:
         """Write the fitted model to ``path``: arrays and JSON, no code. See ``peql.load``."""

@@ -12,10 +12,12 @@ from .analytic import BENCHMARKS, make_analytic
 from .field import expand_cross_terms as expand_cross_terms
 from .field import from_field as from_field
 from .pde import PROBLEMS, make_pde
+from .textbook import LAWS, make_textbook
 
 _MAKERS: dict[str, Callable[..., Dataset]] = {
     **{name: partial(make_analytic, name) for name in BENCHMARKS},
     **{name: partial(make_pde, name) for name in PROBLEMS},
+    **{name: partial(make_textbook, name) for name in LAWS},
 }
 
 
