@@ -98,7 +98,7 @@ DEFAULT = {"one": 2, "identity": 4, "square": 4, "sin": 2, "product": 2}
 
 SETS: dict[str, dict[str, int]] = {
     "default": DEFAULT,
-    "trig": {"one": 2, "identity": 2, "sin": 2, "cos": 2, "product": 2},
+    "trig": {"one": 1, "identity": 2, "square": 2, "sin": 2},
     "growth": {"one": 2, "identity": 2, "square": 2, "exp": 2, "log": 1, "product": 2},
 }
 """Sets of primitives that have a name: the paper's, for oscillations, for growth and decay."""

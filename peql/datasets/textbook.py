@@ -11,8 +11,12 @@ from ._dataset import Dataset
 t, experiment = sympy.symbols("t experiment")
 a, b, c = (sympy.Function(name)(experiment) for name in "abc")
 
-LAWS = {"decay": a * sympy.exp(b * t), "oscillator": a * sympy.cos(b * t + c)}
-"""n0·exp(-t/T) with a = n0, b = -1/T, and A·cos(ωt + φ) with a = A, b = ω, c = φ."""
+LAWS = {"decay": a * sympy.exp(b * t), "oscillator": a * sympy.sin(b * t + c)}
+"""n0·exp(-t/T): a = n0, b = -1/T. A·cos(ωt + φ), written with a sine: a = A, b = ω, c = φ + π/2."""
+
+
+PRIMITIVES = {"decay": "growth", "oscillator": "trig"}
+"""The set of primitives in which each law can be written."""
 
 
 def make_textbook(
@@ -38,7 +42,7 @@ def make_textbook(
     if name == "decay":
         drawn = {"a": draw(1, 3), "b": -1 / draw(1, 4)}
     else:
-        drawn = {"a": draw(1, 2), "b": draw(1, 3), "c": draw(-1, 1)}
+        drawn = {"a": draw(1, 2), "b": draw(1, 3), "c": np.pi / 2 + draw(-1, 1)}
     labels = pd.Index(np.arange(1.0, n_experiments + 1), name=experiment.name)
     coefficients = pd.DataFrame(drawn, index=labels)
     symbols = [sympy.Symbol(k) for k in drawn]
