@@ -42,6 +42,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "x_scale": model.scales_.x,
         "t_centre": model.scales_.t_centre,
         "t_half": model.scales_.t_half,
+        "coefficient_errors": model.coefficient_errors_.to_numpy(),
         **{f"network.{k}": v.numpy() for k, v in model.network_.state_dict().items()},
     }
     target = Path(path)
@@ -98,7 +99,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _fill(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Set the fitted attributes from the file."""
     for name, values in arrays.items():
-        if name != "header" and not np.isfinite(values).all():
+        if name not in ("header", "coefficient_errors") and not np.isfinite(values).all():
             raise ValueError(f"{name} has values that are NaN or infinite")
     model.n_features_in_ = len(header["columns"])
     if header["named"]:
@@ -121,3 +122,7 @@ def _fill(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
     if list(model.formula_.open) != stored:
         raise ValueError("the open weights are no formula of this network")
     model._set_equation()
+    table = model.coefficients_
+    model.coefficient_errors_ = pd.DataFrame(
+        arrays["coefficient_errors"], index=table.index, columns=table.columns
+    )

@@ -60,6 +60,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
     coefficients_ : DataFrame over the training t, one column per coefficient function.
     coefficient_errors_ : DataFrame like it, the standard errors from the least-squares fit.
     trials_ : DataFrame, a row per trial.
+    prunings_ : DataFrame, a row for each formula that refinement went through, by trial.
     network_ : the fitted ``peql.nn.SymbolicNetwork`` (float64, scaled units).
     """
 
@@ -111,11 +112,15 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         networks, restarts = self._train_trials(arranged, seed)
         training_seconds = (time.perf_counter() - started) / len(networks)
         results = []
+        prunings: list[dict[str, Any]] = []
         hidden = None if self.verbose else True  # None: shown in a terminal only
-        for network in tqdm(networks, desc="refining", disable=hidden, leave=False):
+        for k, network in enumerate(tqdm(networks, "refining", disable=hidden, leave=False)):
             started = time.perf_counter()
-            fit = self._finish(network, arranged)
+            trace: list[Fit] = []
+            fit = self._finish(network, arranged, trace)
             results.append((fit, training_seconds + time.perf_counter() - started))
+            prunings += [self._pruning(k, step, arranged) for step in [*trace, fit]]
+        self.prunings_ = pd.DataFrame(prunings)
         self.trials_ = self._trial_table(results, restarts, arranged)
         self.n_iter_ = self.max_iter
         self.best_trial_ = _choose(self.trials_, self._raw_error(PRECISION))
@@ -250,11 +255,24 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         """What the source of weights takes for raw ``t``."""
         raise NotImplementedError
 
-    def _finish(self, network: SymbolicNetwork, arranged: Arranged) -> Fit:
+    def _finish(self, network: SymbolicNetwork, arranged: Arranged, trace: list[Fit]) -> Fit:
         """The formula of a trained network: refined, or as it is."""
-        weights = self._weights_at(network, arranged.t)
-        finish = refine if self.refine else as_trained
-        return finish(network.layout, network.shapes, weights, arranged.points)
+        given = (
+            network.layout,
+            network.shapes,
+            self._weights_at(network, arranged.t),
+            arranged.points,
+        )
+        return refine(*given, trace) if self.refine else as_trained(*given)
+
+    def _pruning(self, trial: int, fit: Fit, arranged: Arranged) -> dict[str, Any]:
+        """One formula on the way of refinement: how many weights, how large an error."""
+        return {
+            "trial": trial,
+            "weights": len(fit.formula.open),
+            "train_error": self._raw_error(_pooled(fit, arranged.points)),
+            "validation_error": self._raw_error(_pooled(fit, arranged.held_out)),
+        }
 
     def _trial_table(
         self, results: Sequence[tuple[Fit, float]], restarts: list[int], arranged: Arranged

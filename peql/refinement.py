@@ -226,8 +226,9 @@ def importance(fit: Fit, points: Points) -> Tensor:
     return effect.square().mean(dim=(0, 1)).sqrt()
 
 
-def remove_spare(fit: Fit, points: Points) -> Fit:
+def remove_spare(fit: Fit, points: Points, trace: list[Fit] | None = None) -> Fit:
     """Remove weights one at a time, least important first, while Schwarz's criterion falls.
+    What is kept of the way goes to ``trace``.
 
     Errors of real data (of a numerical derivative, say) are smooth functions of the inputs, which
     spare terms fit: a weight stays only if it divides the error by about two or more.
@@ -250,6 +251,8 @@ def remove_spare(fit: Fit, points: Points) -> Fit:
             score = candidate.information(points, EVIDENCE)
             if score < best:
                 fit, best, progress = candidate, score, True
+                if trace is not None:
+                    trace.append(fit)
                 break
     return fit
 
@@ -345,19 +348,25 @@ def refine(
     shapes: Sequence[tuple[int, int]],
     weights: Float[Tensor, "step weight"],
     points: Points,
+    trace: list[Fit] | None = None,
 ) -> Fit:
-    """From a trained network's gated weights to the smallest formula that fits, solved exactly."""
+    """From a trained network's gated weights to the smallest formula that fits, solved exactly.
+
+    The formulas on the way are appended to ``trace``.
+    """
     fit = as_trained(layout, shapes, weights, points)
     few = points.thinned(max(DECISION_POINTS, DECISION_ROWS // len(points.x)))
     fit = refit(fit.formula, fit.weights, fit.constant, few)
     if not fit.explains(COARSE, few):
         fit = add_missing(fit, few)
+    if trace is not None:
+        trace.append(fit)
     n_weights = len(fit.constant) + 1
     # With shared scales settled all steps are alike, and weights that hid behind them can go.
     while len(fit.constant) < n_weights:
         n_weights = len(fit.constant)
         fit = replace(fit, constant=(False,) * n_weights)
-        fit = freeze_constant(remove_spare(fit, few), few)
+        fit = freeze_constant(remove_spare(fit, few, trace), few)
     return refit(fit.formula, fit.weights, fit.constant, points)
 
 
