@@ -16,11 +16,17 @@ from numpy.polynomial import Polynomial
 from numpy.polynomial.chebyshev import chebvander
 from sklearn.utils.validation import check_is_fitted
 
-SCALES = ((3, 1), (5, 2), (8, 2), (12, 2), (16, 2))  # values of t on each side, degree of their polynomial
+SCALES = (
+    (3, 1),
+    (5, 2),
+    (8, 2),
+    (12, 2),
+    (16, 2),
+)  # values of t on each side, degree of their polynomial
 RATIO = 50.0  # one polynomial must miss by this many times what two miss beyond noise,
 CHANCE = 36.0  # and by this many squared standard errors more, which noise does not do by chance
 SKIP = 10.0  # the same unit: what a value that lies in the jump itself must be worth
-RESOLUTION = 1e-7  # of a coefficient's largest value; what is smaller is numerical
+RESOLUTION = 1e-4  # of a coefficient's largest value; breaks that matter no more are left out
 
 COLUMNS = ["coefficient", "kind", "t", "low", "high", "size"]
 
@@ -95,11 +101,14 @@ def _misfit(t: np.ndarray, values: np.ndarray, errors: np.ndarray, degree: int) 
 def _describe(b: Break, t: np.ndarray) -> dict[str, Any]:
     """A corner if the two sides meet in the gap, otherwise a jump."""
     low, high = float(t[b.last]), float(t[b.first])
-    middle, difference = (low + high) / 2, b.right - b.left.convert(
-        domain=b.right.domain, window=b.right.window
+    middle, difference = (
+        (low + high) / 2,
+        b.right - b.left.convert(domain=b.right.domain, window=b.right.window),
     )
     slope = abs(difference.deriv()(middle))
-    margin = 1e-6 * (high - low) + 2 * b.error / max(slope, 1e-300)  # how well their meeting is known
+    margin = 1e-6 * (high - low) + 2 * b.error / max(
+        slope, 1e-300
+    )  # how well their meeting is known
     meets = [
         float(root.real)
         for root in np.atleast_1d(difference.roots())
@@ -129,7 +138,8 @@ def jumps(model: Any) -> pd.DataFrame:
     check_is_fitted(model, "network_")
     if model.t_.shape[1] != 1:
         raise ValueError(
-            f"the coefficients vary along {model.t_.shape[1]} columns: jumps are looked for along one"
+            f"the coefficients vary along {model.t_.shape[1]} columns: jumps are looked for "
+            "along one"
         )
     t = model.t_[:, 0]
     rows = []

@@ -117,7 +117,11 @@ def select(
     table = table.set_axis(known, axis=1)
     if features is None:
         features = [c for c in known if c not in (target, varying)]
-    for kind, name in [("target", target), ("varying", varying), *(("feature", f) for f in features)]:
+    for kind, name in [
+        ("target", target),
+        ("varying", varying),
+        *(("feature", f) for f in features),
+    ]:
         if name not in known:
             raise unknown_name(f"{kind} column", name, known)
     columns = [*features, varying, target]
@@ -128,15 +132,16 @@ def select(
         )
     if not features:
         raise ValueError(
-            f"the table has no column besides {target!r} and {varying!r}: the equation needs a feature"
+            f"the table has no column besides {target!r} and {varying!r}: the equation needs a "
+            "feature"
         )
     chosen = table[columns]
     other = [c for c in columns if not pd.api.types.is_numeric_dtype(chosen[c].dtype)]
     if other:
         example = {c: str(chosen[c].iloc[0]) for c in other}
         raise ValueError(
-            f"columns that hold no numbers: {example}. Name the numeric columns with --features, or "
-            "correct these"
+            f"columns that hold no numbers: {example}. Name the numeric columns with --features, "
+            "or correct these"
         )
     chosen = chosen.astype(float)
     bad = ~np.isfinite(chosen.to_numpy())
@@ -147,8 +152,8 @@ def select(
         rows = np.flatnonzero(bad.any(axis=1))
         shown = ", ".join(str(r + 1) for r in rows[:SHOWN]) + (" …" if len(rows) > SHOWN else "")
         raise ValueError(
-            f"values are missing or infinite: {counts} (data rows {shown}). Fill them, or leave the "
-            "rows out with --drop-missing"
+            f"values are missing or infinite: {counts} (data rows {shown}). Fill them, or leave "
+            "the rows out with --drop-missing"
         )
     chosen = chosen[~bad.any(axis=1)].reset_index(drop=True)
     if len(chosen) < 2:
@@ -237,6 +242,7 @@ def write(
 def run_predict(arguments: argparse.Namespace) -> int:
     """Apply a stored model to a table."""
     from .checkpoint import load
+    from .results import write_table
 
     model = load(arguments.model)
     table = read_table(arguments.data)
@@ -247,15 +253,5 @@ def run_predict(arguments: argparse.Namespace) -> int:
     if arguments.out is None:
         print(predicted.to_csv(index=False), end="")
         return 0
-    handle = tempfile.NamedTemporaryFile(
-        "w", dir=arguments.out.absolute().parent, suffix=".part", delete=False, encoding="utf-8"
-    )
-    part = Path(handle.name)
-    try:
-        with handle:
-            predicted.to_csv(handle, index=False)
-        part.chmod(0o644)
-        part.replace(arguments.out)
-    finally:
-        part.unlink(missing_ok=True)
+    write_table(predicted, arguments.out)
     return 0

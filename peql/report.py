@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import sympy
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from .formatting import plain, text
 from .plots import _BAR, _PLAIN_LAYOUT, FOUND, Slider, _legend, _styled
@@ -62,7 +63,9 @@ def fits(model: Any, X: pd.DataFrame, y: pd.Series, t: Sequence[float] | None = 
             line = np.linspace(x.min(), x.max(), 101)
             grid = pd.DataFrame({features[0]: line, model.varying_name_: value})[list(X.columns)]
             ax.plot(x, measured, label="measured", **DATA)
-            ax.plot(line, model.predict(grid), label=f"found by {type(model).__name__}", **_look(model))
+            ax.plot(
+                line, model.predict(grid), label=f"found by {type(model).__name__}", **_look(model)
+            )
             ax.set_xlabel(features[0])
         else:
             predicted = model.predict(X[rows])
@@ -100,7 +103,9 @@ def coefficients(model: Any, breaks: pd.DataFrame | None = None) -> Figure:
                 label="± 2 standard errors",
                 **band,
             )
-            ax.plot(t[piece], value[piece], label=f"found by {type(model).__name__}", **_look(model))
+            ax.plot(
+                t[piece], value[piece], label=f"found by {type(model).__name__}", **_look(model)
+            )
         for place in own:
             ax.axvline(place, color="black", linestyle=":", linewidth=1, label="jump or corner")
         ax.set_title(f"{name}({model.varying_name_})")
@@ -140,6 +145,7 @@ def trade_off(table: pd.DataFrame) -> Figure:
         ax.plot(part["weights"], part["unexplained"], marker, color="#0072B2", label=label)
     front = shown[shown["front"]]
     ax.step(front["weights"], front["unexplained"], "k-", where="post", linewidth=1, label="front")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(yscale="log", xlabel="weights in the formula", ylabel="unexplained share of variance")
     _legend(figure)
     return figure
@@ -163,12 +169,16 @@ def slider(model: Any, X: pd.DataFrame, y: pd.Series, *, steps: int = 48) -> Sli
         found = model.predict(grid).round(4) + 0.0
         points = X.loc[rows, features[0]].to_numpy(dtype=float).round(4)
         title = f"{y.name} = {plain(text(model.equation(t=value)))}"
-        frames.append((points.tolist(), np.asarray(y)[rows].round(4).tolist(), found.tolist(), title))
+        frames.append(
+            (points.tolist(), np.asarray(y)[rows].round(4).tolist(), found.tolist(), title)
+        )
     x, measured, found, title = frames[0]
     name = type(model).__name__
     figure = go.Figure(
         [
-            go.Scatter(x=x, y=measured, name="measured", mode="markers", marker={"color": "#9a9a9a"}),
+            go.Scatter(
+                x=x, y=measured, name="measured", mode="markers", marker={"color": "#9a9a9a"}
+            ),
             go.Scatter(
                 x=line.round(4).tolist(),
                 y=found,

@@ -20,9 +20,7 @@ SINGULAR = 1e-10  # share of a weight's effect below which other weights can do 
 CONSTANT = 1e-9  # relative spread over t of a weight that is held equal at all t
 
 
-def coefficient_errors(
-    equation: ParametricEquation, fit: Fit, points: Points
-) -> np.ndarray:
+def coefficient_errors(equation: ParametricEquation, fit: Fit, points: Points) -> np.ndarray:
     """Standard errors (step, coefficient) of the ``equation`` read from a fit to ``points``.
 
     Constant weights are equal at all steps, so all rows tell of them. The covariance of the weights
@@ -32,9 +30,9 @@ def coefficient_errors(
     values = fit.weights[..., 0].numpy()
     gradients = np.stack(
         [
-            replace(equation, coefficients=tuple(c.diff(w) for c in equation.coefficients)).evaluate(
-                values
-            )
+            replace(
+                equation, coefficients=tuple(c.diff(w) for c in equation.coefficients)
+            ).evaluate(values)
             for w in equation.weights
         ]
         or [np.zeros((len(values), len(equation.names)))],

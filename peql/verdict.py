@@ -158,7 +158,7 @@ def _pattern(X: pd.DataFrame, residual: np.ndarray) -> float:
 
 
 def trade_off(model: Any, X: pd.DataFrame, y: Any) -> pd.DataFrame:
-    """Error and number of weights: of each trial, and of the formula found as weights are taken out.
+    """Error against the number of weights, in each trial and as weights are taken out of the result.
 
     Weights go one at a time, each time the one that is missed least, and the others are solved
     for again. ``front``: nothing with as few weights has a smaller error.
@@ -218,9 +218,7 @@ def _taken_out(model: Any, X: pd.DataFrame, y: np.ndarray) -> list[dict[str, Any
             rest = [flat for i, flat in enumerate(fit.formula.open) if i != k]
             formula = Formula(fit.formula.layout, fit.formula.shapes, rest)
             columns = [fit.formula.open.index(flat) for flat in formula.open]
-            smaller.append(
-                refit(formula, fit.weights[:, columns], (False,) * len(columns), points)
-            )
+            smaller.append(refit(formula, fit.weights[:, columns], (False,) * len(columns), points))
         if not smaller:
             return rows
         fit = min(smaller, key=lambda f: float((f.error * points.count).sum()))
