@@ -30,6 +30,63 @@ def _look(model: Any) -> dict[str, Any]:
     return {**FOUND[type(model).__name__], "linestyle": "-"}
 
 
+def equation_tex(model: Any, y: pd.Series, digits: int = 3) -> str:
+    """The equation in TeX, with names of several letters upright."""
+    symbols = {sympy.Symbol(name) for name in (str(y.name), *model._columns)}
+    upright = {s: rf"\mathrm{{{s.name}}}".replace("_", r"\_") for s in symbols if len(s.name) > 1}
+    right = sympy.latex(rounded(model.equation_, digits), symbol_names=upright)
+    return f"{sympy.latex(sympy.Symbol(str(y.name)), symbol_names=upright)} = {right}"
+
+
+def summary(model: Any, X: pd.DataFrame, y: pd.Series) -> pd.DataFrame:
+    """What the table holds: smallest, median and largest value of each column, distinct values."""
+    table = X.assign(**{str(y.name): y})
+    roles = {model.varying_name_: "varying", str(y.name): "target"}
+    return pd.DataFrame(
+        {
+            "role": [roles.get(c, "feature") for c in table],
+            "rows": len(table),
+            "distinct values": table.nunique(),
+            "smallest": table.min().map("{:.4g}".format),
+            "median": table.median().map("{:.4g}".format),
+            "largest": table.max().map("{:.4g}".format),
+        },
+        index=list(table),
+    )
+
+
+def rounded(expression: sympy.Expr, digits: int = 3) -> sympy.Expr:
+    """With numbers of a few digits, to read."""
+    return expression.xreplace({n: sympy.Float(n, digits) for n in expression.atoms(sympy.Float)})
+
+
+def jumps_table(breaks: pd.DataFrame) -> pd.DataFrame:
+    """Of ``model.jumps``, with numbers of three digits."""
+    numbers = ["t", "low", "high", "size"]
+    return breaks.assign(**{c: breaks[c].map("{:.3g}".format) for c in numbers})
+
+
+def explanations_table(explained: pd.DataFrame) -> pd.DataFrame:
+    """Of ``model.explain``, with numbers of three digits."""
+    written = [e if e is None else text(rounded(e), "#.3g") for e in explained["expression"]]
+    return explained.assign(
+        low=explained["low"].map("{:.3g}".format),
+        high=explained["high"].map("{:.3g}".format),
+        expression=written,
+        error=explained["error"].map("{:.1%}".format),
+    )
+
+
+def checks(judged: Verdict) -> pd.DataFrame:
+    """What was checked, with numbers of two digits."""
+    table = judged.checks[["value", "must be", "passed"]].rename_axis(None)
+    return table.assign(value=table["value"].map(_short))
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if abs(value) < 1e3 else f"over {10 ** int(np.log10(abs(value))):.0e}"
+
+
 def steps_to_show(model: Any, n: int = 4) -> list[float]:
     """At most ``n`` of the model's t, evenly spread and with the ends left out."""
     t = model.t_[:, 0]
@@ -265,19 +322,15 @@ def page(
         for caption, figure in drawn.values()
     ]
     left = sympy.Symbol(str(y.name))
-    numbers = {n: sympy.Float(n, 4) for n in model.equation_.atoms(sympy.Float)}
-    equation = sympy.Eq(left, model.equation_.xreplace(numbers), evaluate=False)
-    checks = judged.checks.drop(columns="meaning")
+    equation = sympy.Eq(left, rounded(model.equation_, 4), evaluate=False)
     return _PAGE.format(
         title=html.escape(f"{y.name}: an equation by {type(model).__name__}"),
         colour="#009E73" if judged.trustworthy else "#D55E00",
         equation=sympy.printing.mathml(equation, printer="presentation"),
         verdict=html.escape(str(judged)),
         figures="\n".join(pictures),
-        checks=checks.to_html(float_format="{:.4g}".format),
-        jumps=breaks.to_html(index=False, float_format="{:.4g}".format)
-        if len(breaks)
-        else "<p>None was found.</p>",
+        checks=checks(judged).to_html(),
+        jumps=jumps_table(breaks).to_html(index=False) if len(breaks) else "<p>None.</p>",
         trade_off=table.to_html(index=False, float_format="{:.3g}".format),
         coefficients=coefficients_with_errors(model).to_html(float_format="{:.5g}".format),
     )

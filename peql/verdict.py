@@ -158,7 +158,7 @@ def _pattern(X: pd.DataFrame, residual: np.ndarray) -> float:
 
 
 def trade_off(model: Any, X: pd.DataFrame, y: Any) -> pd.DataFrame:
-    """Error against the number of weights, in each trial and as weights are taken out of the result.
+    """Error against the number of weights, in the trials and as weights are taken out of the best.
 
     Weights go one at a time, each time the one that is missed least, and the others are solved
     for again. ``front``: nothing with as few weights has a smaller error.

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -100,7 +101,7 @@ def test_an_interrupted_fit_leaves_nothing(folder, tmp_path, monkeypatch, error)
         raise error
 
     monkeypatch.setattr(fit_command, "write", interrupted)
-    monkeypatch.setattr("peql.estimators.SEQL.max_iter", 5)
+    monkeypatch.setattr("peql.estimators.SEQL", partial(peql.SEQL, max_iter=5))
     arguments = ["fit", folder / "data.csv", *OPTIONS, "--features", "x", "--out", tmp_path / "o"]
     with pytest.raises(error):
         run(*arguments)
