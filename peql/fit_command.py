@@ -248,7 +248,10 @@ def run_predict(arguments: argparse.Namespace) -> int:
     table = read_table(arguments.data)
     missing = [c for c in model._columns if c not in table.columns]
     if missing:
-        raise unknown_name("column", missing[0], [str(c) for c in table.columns])
+        raise ValueError(
+            f"{arguments.data} has no columns {missing}, which the model was fitted to; it has "
+            f"{[str(c) for c in table.columns]}"
+        )
     predicted = table.assign(predicted=model.predict(table[model._columns]))
     if arguments.out is None:
         print(predicted.to_csv(index=False), end="")

@@ -78,13 +78,13 @@ def explanations_table(explained: pd.DataFrame) -> pd.DataFrame:
 
 
 def checks(judged: Verdict) -> pd.DataFrame:
-    """What was checked, with numbers of two digits."""
+    """What was checked, with numbers of three digits."""
     table = judged.checks[["value", "must be", "passed"]].rename_axis(None)
     return table.assign(value=table["value"].map(_short))
 
 
 def _short(value: float) -> str:
-    return f"{value:.2g}" if abs(value) < 1e3 else f"over {10 ** int(np.log10(abs(value))):.0e}"
+    return f"{value:.3g}" if abs(value) < 1e3 else f"over {10 ** int(np.log10(abs(value))):.0e}"
 
 
 def steps_to_show(model: Any, n: int = 4) -> list[float]:

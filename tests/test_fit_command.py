@@ -74,9 +74,9 @@ def test_predict_continues_the_table(folder, capsys):
     assert pd.read_csv(out)["predicted"].tolist() == pytest.approx([18, -6])
 
 
-def test_predict_names_a_missing_column(folder):
+def test_predict_names_missing_columns(folder):
     pd.DataFrame({"t": [3.0], "X": [2.0]}).to_csv(folder / "other.csv", index=False)
-    with pytest.raises(ValueError, match="unknown column 'x': did you mean 'X'"):
+    with pytest.raises(ValueError, match=r"has no columns \['x'\].*it has \['t', 'X'\]"):
         run("predict", folder / "o" / "model.npz", folder / "other.csv")
 
 
@@ -144,7 +144,7 @@ def test_incomplete_rows_are_left_out_on_request():
     X, y = select(GOOD.mask(GOOD == 3), "force", "time", drop_missing=True)
     assert X["speed"].tolist() == [1, 2]
     assert len(y) == 2
-    with pytest.raises(ValueError, match="1 complete rows are left"):
+    with pytest.raises(ValueError, match="0 complete rows are left"):
         select(GOOD.mask(GOOD >= 2), "force", "time", drop_missing=True)
 
 
