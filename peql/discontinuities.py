@@ -26,7 +26,7 @@ SCALES = (
 RATIO = 50.0  # one polynomial must miss by this many times what two miss beyond noise,
 CHANCE = 36.0  # and by this many squared standard errors more, which noise does not do by chance
 SKIP = 10.0  # the same unit: what a value that lies in the jump itself must be worth
-RESOLUTION = 1e-7  # of a coefficient's largest value; what is smaller is numerical
+RESOLUTION = 1e-4  # of a coefficient's largest value; breaks that matter no more are left out
 
 COLUMNS = ["coefficient", "kind", "t", "low", "high", "size"]
 
@@ -138,7 +138,8 @@ def jumps(model: Any) -> pd.DataFrame:
     check_is_fitted(model, "network_")
     if model.t_.shape[1] != 1:
         raise ValueError(
-            f"the coefficients vary along {model.t_.shape[1]} columns: jumps are looked for along one"
+            f"the coefficients vary along {model.t_.shape[1]} columns: jumps are looked for "
+            "along one"
         )
     t = model.t_[:, 0]
     rows = []

@@ -180,8 +180,8 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
             shown = ", ".join(f"{v:g}" for v in short[:4]) + (" …" if len(short) > 4 else "")
             raise ValueError(
                 f"{len(short)} of {len(values)} values of {self.varying_names_[0]!r} have fewer "
-                f"than {self._smallest_step} rows ({shown}): {type(self).__name__} fits each value on "
-                "its own rows. Drop them, pool neighbours, or use HEQL, which needs no grid."
+                f"than {self._smallest_step} rows ({shown}): {type(self).__name__} fits each value "
+                "on its own rows. Drop them, pool neighbours, or use HEQL, which needs no grid."
             )
 
     def _schedule(self, rows_per_step: int) -> Schedule:

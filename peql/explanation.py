@@ -34,8 +34,8 @@ def explain(model: Any, **settings: Any) -> pd.DataFrame:
     """
     if model.t_.shape[1] != 1:
         raise ValueError(
-            f"the coefficients vary along {model.t_.shape[1]} columns: only functions of one can be "
-            "explained"
+            f"the coefficients vary along {model.t_.shape[1]} columns: only functions of one can "
+            "be explained"
         )
     t = model.t_[:, 0]
     pieces = [

@@ -122,8 +122,8 @@ def standard_errors(model: Any, X: Any, y: Any) -> pd.DataFrame:
     )
     if arranged.t.shape != model.t_.shape or not np.allclose(arranged.t, model.t_):
         raise ValueError(
-            f"X has {len(arranged.t)} steps of {model.varying_names_!r}, the model was fitted to "
-            f"{len(model.t_)}: pass the rows that the model was fitted to"
+            f"X has {len(arranged.t)} steps of {model.varying_names_[0]!r}, the model was fitted "
+            f"to {len(model.t_)}: pass the rows that the model was fitted to"
         )
     values = model._open_weights(model.t_)
     weights = values[..., None]

@@ -13,11 +13,13 @@ from .field import expand_cross_terms as expand_cross_terms
 from .field import from_field as from_field
 from .pde import PROBLEMS, make_pde
 from .spring import TARGETS, make_spring
+from .textbook import LAWS, make_textbook
 
 _MAKERS: dict[str, Callable[..., Dataset]] = {
     **{name: partial(make_analytic, name) for name in BENCHMARKS},
     **{name: partial(make_pde, name) for name in PROBLEMS},
     **{name: partial(make_spring, name) for name in TARGETS},
+    **{name: partial(make_textbook, name) for name in LAWS},
 }
 
 

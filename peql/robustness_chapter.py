@@ -1,0 +1,100 @@
+"""What the chapter on noise and data efficiency shows of the sweep's table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from . import datasets, estimators
+from .datasets import Dataset
+from .formatting import scientific, symbol, tex, text
+from .plots import FOUND, _legend, _styled
+
+FULL = {"n_t": 128, "n_train": 512}  # the paper's size
+
+
+def _rate(trials: pd.DataFrame) -> str:
+    return f"{trials['true_terms'].sum()} of {len(trials)}"
+
+
+def by_noise(results: pd.DataFrame) -> pd.DataFrame:
+    """Trials with exactly the true terms, at the paper's size, by function and noise."""
+    full = results[(results["n_t"] == FULL["n_t"]) & (results["n_train"] == FULL["n_train"])]
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for (model, noise), trials in full.groupby(["model", "noise"], sort=False):
+        row = rows[str(model), f"{noise:.0%}"] = {
+            tex(symbol(str(f))): _rate(part) for f, part in trials.groupby("function")
+        }
+        row["all"] = _rate(trials)
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def by_size(results: pd.DataFrame, noise: float = 0.1) -> pd.DataFrame:
+    """Trials with exactly the true terms, by the number of t and of rows at each."""
+    chosen = results[results["noise"] == noise]
+    rows = {}
+    for key, trials in chosen.groupby(["model", "n_t", "n_train"], sort=False):
+        model, n_t, n_train = key
+        rows[model, n_t, n_train] = {
+            "rows in all": int(n_t * n_train),
+            "true terms": _rate(trials),
+            "terms too many": int(trials["extra_terms"].sum()),
+            "terms missing": int(trials["missing_terms"].sum()),
+            "test MSE, median": scientific(float(trials["test_mse_scaled"].median()), 1),
+        }
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    table.index = pd.MultiIndex.from_tuples(rows, names=["model", "values of t", "rows per t"])
+    return table.sort_index(ascending=[False, False, False])
+
+
+def misses(results: pd.DataFrame) -> pd.DataFrame:
+    """The trials without exactly the true terms, with what they found."""
+    import sympy
+
+    missed = results[~results["true_terms"].astype(bool)]
+    table = missed[["model", "function", "noise", "n_t", "n_train", "seed"]].assign(
+        equation=[tex(text(sympy.parse_expr(found), "#.2g")) for found in missed["equation"]]
+    )
+    return table.set_index(["model", "function"])
+
+
+@_styled
+def figure(results: pd.DataFrame) -> Figure:
+    """The share of trials with the true terms over noise, rows per t and values of t."""
+    panels = (
+        ("noise", {**FULL}, "noise / standard deviation of y"),
+        ("n_train", {"noise": 0.1, "n_t": FULL["n_t"]}, "rows per t"),
+        ("n_t", {"noise": 0.1, "n_train": FULL["n_train"]}, "values of t"),
+    )
+    drawn, axes = plt.subplots(1, 3, figsize=(9, 2.9), sharey=True)
+    for ax, (column, fixed, label) in zip(axes, panels, strict=True):
+        chosen = results[np.logical_and.reduce([results[k] == v for k, v in fixed.items()])]
+        for model, trials in chosen.groupby("model", sort=False):
+            share = trials.groupby(column)["true_terms"].mean()
+            look: dict[str, Any] = {**FOUND[str(model)], "marker": "o", "label": model}
+            ax.plot(share.index, share, **look)
+        ax.set_xscale("log", base=2 if column != "noise" else 10)
+        ticks = sorted(chosen[column].unique())
+        ax.set_xticks(ticks, [f"{v:.0%}" if column == "noise" else f"{v:g}" for v in ticks])
+        ax.minorticks_off()
+        ax.set(xlabel=label, ylim=(-0.05, 1.05))
+    axes[0].set_ylabel("share with the true terms")
+    _legend(drawn)
+    return drawn
+
+
+def fit_with_noise(
+    function: str, model: str, noise: float, *, seed: int, **size: int
+) -> tuple[Dataset, Any]:
+    """A small live run: data with noise in the training y, and the model fitted to it."""
+    data = datasets.load(function, random_state=seed, **size)
+    random = np.random.default_rng([seed, 1])
+    disturbed = data.y_train + noise * data.y_train.std() * random.standard_normal(
+        len(data.y_train)
+    )
+    fitted = getattr(estimators, model)(varying=data.varying, random_state=seed, verbose=False)
+    return data, fitted.fit(data.X_train, disturbed)

@@ -1,0 +1,210 @@
+"""Standard errors, jumps and explanations of coefficient functions."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import sympy
+from small import HASTY, QUICK
+
+import peql
+from peql.datasets.analytic import jagged, paper_grid, truth
+from peql.discontinuities import COLUMNS, _describe, find_breaks
+from peql.explanation import explain
+from peql.uncertainty import standard_errors
+
+NOISE = 0.05
+
+
+def noisy(name="f4", **size):
+    data = peql.datasets.load(name, **{"n_t": 16, "n_train": 64, **size})
+    random = np.random.default_rng(1)
+    noise = NOISE * data.y_train.std() * random.standard_normal(len(data.y_train))
+    return data, data.y_train + noise
+
+
+@pytest.fixture(scope="module", params=[peql.SEQL, peql.HEQL])
+def fitted_to_noise(request):
+    data, y = noisy()
+    return request.param(**QUICK).fit(data.X_train, y), data, y
+
+
+# --- standard errors -------------------------------------------------------------------------
+
+
+def test_errors_of_coefficients_have_the_size_of_their_standard_errors(fitted_to_noise):
+    model, data, _ = fitted_to_noise
+    assert model.equation_ == data.equation
+    z = (model.coefficients_ - data.coefficients) / model.coefficient_errors_
+    rms = np.sqrt((z**2).mean())
+    assert rms.between(0.7, 1.4).all(), rms  # 15 values each
+
+
+def test_standard_errors_follow_the_noise(fitted_to_noise):
+    model, data, y = fitted_to_noise
+    known = data.y_train + 2 * (y - data.y_train)
+    ratio = standard_errors(model, data.X_train, known) / standard_errors(model, data.X_train, y)
+    assert np.median(ratio) == pytest.approx(2, rel=0.1)
+
+
+def test_standard_errors_from_the_rows_are_those_of_the_fit():
+    data, y = noisy()
+    model = peql.SEQL(**QUICK, validation_fraction=0).fit(data.X_train, y)
+    again = standard_errors(model, data.X_train, y)
+    pd.testing.assert_frame_equal(again, model.coefficient_errors_, rtol=1e-6)
+
+
+def test_exact_data_have_no_error(fitted, f1):
+    assert fitted.coefficient_errors_.shape == fitted.coefficients_.shape
+    if not isinstance(fitted, peql.EQL):
+        assert (fitted.coefficient_errors_ < 1e-9).all(axis=None)
+        assert (fitted.coefficient_errors_ >= 0).all(axis=None)
+
+
+def test_without_refinement_nothing_was_solved_for(hasty):
+    assert hasty.coefficient_errors_.isna().all(axis=None)
+
+
+def test_other_rows_than_the_fitted_are_refused(seql, f1):
+    few = f1.X_train["t"] > 0
+    with pytest.raises(ValueError, match="pass the rows that the model was fitted to"):
+        standard_errors(seql, f1.X_train[few], f1.y_train[few])
+
+
+def test_standard_errors_are_saved(tmp_path, fitted_to_noise):
+    model, _, _ = fitted_to_noise
+    model.save(tmp_path / "model.npz")
+    loaded = peql.load(tmp_path / "model.npz")
+    pd.testing.assert_frame_equal(loaded.coefficient_errors_, model.coefficient_errors_)
+
+
+# --- jumps and corners -----------------------------------------------------------------------
+
+
+def describe(t, values, error=0.0):
+    found = [_describe(b, t) for b in find_breaks(t, values, np.full(len(t), error))]
+    return [(d["kind"], d["t"], d["size"]) for d in found]
+
+
+@pytest.mark.parametrize("n_t", [8, 16, 32, 128])
+def test_the_jump_of_f1_is_found(n_t):
+    t = np.unique(paper_grid(n_t))
+    [(kind, place, size)] = describe(t, 3 * np.sign(t))
+    assert (kind, place) == ("jump", pytest.approx(0, abs=1e-9))
+    assert size == pytest.approx(6)
+
+
+@pytest.mark.parametrize("n_t", [16, 32, 128])
+def test_the_corners_of_f2_are_found(n_t):
+    t = np.unique(paper_grid(n_t))
+    found = describe(t, jagged(t))
+    assert [kind for kind, _, _ in found] == ["corner", "corner"]
+    np.testing.assert_allclose([place for _, place, _ in found], [0, 1.5], atol=1e-6)
+    np.testing.assert_allclose([size for _, _, size in found], [-1, 1.5], rtol=1e-6)
+
+
+SMOOTH = {
+    "constant": lambda t: 0 * t + 2,
+    "zero": lambda t: 0 * t,
+    "line": lambda t: t,
+    "sine of f4": lambda t: 3 * np.sin(t),
+    "exponential": np.exp,
+    "narrow bump": lambda t: np.exp(-(t**2) / 0.2),
+}
+
+
+@pytest.mark.parametrize("function", SMOOTH.values(), ids=SMOOTH.keys())
+@pytest.mark.parametrize("error", [0.0, 1e-3, 0.1])
+@pytest.mark.parametrize("even", [True, False])
+def test_smooth_curves_have_no_breaks(function, error, even):
+    random = np.random.default_rng(5)
+    t = np.linspace(-3, 3, 128) if even else np.sort(random.uniform(-3, 3, 128))
+    values = function(t) + error * random.standard_normal(len(t))
+    assert describe(t, values, error) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_breaks_are_found_in_noise_at_uneven_t(seed):
+    random = np.random.default_rng(seed)
+    t = np.sort(random.uniform(-3, 3, 128))
+    noise = random.standard_normal(len(t))
+    [(kind, place, size)] = describe(t, 3 * np.sign(t) + 0.03 * noise, 0.03)
+    assert (kind, size) == ("jump", pytest.approx(6, abs=0.3))
+    assert abs(place) < 0.15
+    corners = describe(t, jagged(t) + 0.001 * noise, 0.001)
+    assert any(abs(place - 1.5) < 0.15 for _, place, _ in corners)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_breaks_do_not_depend_on_units(scale):
+    t = np.unique(paper_grid(32))
+    found = describe(scale * t, scale * 3 * np.sign(t))
+    assert found == [("jump", pytest.approx(0, abs=1e-9 * scale), pytest.approx(6 * scale))]
+
+
+def test_jumps_of_a_model(seql, heql, eql):
+    for model in (seql, heql):
+        table = model.jumps()
+        assert list(table.columns) == COLUMNS
+        assert table[["coefficient", "kind"]].to_numpy().tolist() == [["b", "jump"]]
+        assert table["size"].item() == pytest.approx(6)
+    assert eql.jumps().empty
+
+
+# --- explanations ----------------------------------------------------------------------------
+
+
+def known(coefficients, error=0.0, **more):
+    """As much of a fitted model as explain needs."""
+    return SimpleNamespace(
+        t_=coefficients.index.to_numpy()[:, None],
+        coefficients_=coefficients,
+        coefficient_errors_=0 * coefficients + error,
+        varying_names_=["t"],
+        primitives=["one", "identity", "square", "sin"],
+        verbose=False,
+        **more,
+    )
+
+
+t = sympy.Symbol("t")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("f1", [("a", t), ("b", -3), ("b", 3)]),
+        ("f2", [("a", t / 2 + 2.5), ("a", 2.5 - t / 2), ("a", t + 0.25)]),
+        ("f4", [("a", t), ("b", 3 * sympy.sin(t))]),
+        ("f5", [("a", t / 2 + 2.5)]),
+    ],
+)
+def test_coefficients_are_explained_by_pieces(name, expected):
+    table = explain(known(truth(name, np.unique(paper_grid(64)))), n_trials=2)
+    assert (table["verdict"] == "found").all()
+    assert table["coefficient"].tolist() == [c for c, _ in expected]
+    grid = np.linspace(-3, 3, 7)
+    for found, (_, true) in zip(table["expression"], expected, strict=True):
+        difference = sympy.lambdify(t, found - true, "numpy")(grid)
+        np.testing.assert_allclose(np.broadcast_to(difference, 7), 0, atol=1e-6)
+
+
+def test_what_is_no_formula_is_called_so():
+    grid = np.unique(paper_grid(64))
+    walk = np.cumsum(np.random.default_rng(0).standard_normal(len(grid)))
+    table = explain(known(pd.DataFrame({"a": walk}, index=grid)), n_trials=1, max_iter=100)
+    assert table["verdict"].str.startswith("not found").any()
+    assert not (table["verdict"] == "found").all()
+
+
+def test_a_model_with_few_t_is_not_explained(seql):
+    table = seql.explain()
+    assert table.loc[table["coefficient"] == "b", "verdict"].str.contains("too few").all()
+    assert table.loc[table["coefficient"] == "a", "expression"].tolist() == [t]
+
+
+def test_no_coefficients_no_rows(f1):
+    model = peql.SEQL(**HASTY).fit(f1.X_train, 0 * f1.y_train)
+    assert model.explain().empty
+    assert model.jumps().empty
