@@ -11,7 +11,7 @@ from . import __version__
 
 # Each offers add_parser(subparsers), which registers its subcommands and for each, by
 # set_defaults(run=...), the function from the parsed arguments to the exit code.
-COMMANDS = ("sweep", "table_command")
+COMMANDS = ("fit_command", "sweep", "table_command")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -182,11 +182,11 @@ def run_fit(arguments: argparse.Namespace) -> int:
 
     import peql
 
-    from . import primitives
+    from .more_primitives import SETS
     from .verdict import trade_off, verdict
 
     chosen = arguments.primitives
-    if len(chosen) == 1 and chosen[0] in primitives.SETS:
+    if len(chosen) == 1 and chosen[0] in SETS:
         chosen = chosen[0]
     torch.set_num_threads(1)  # the same seed gives the same equation on any machine
     model = getattr(peql, MODELS[arguments.model])(
