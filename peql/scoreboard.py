@@ -18,8 +18,9 @@ import sympy
 from . import paper, results
 from .datasets import analytic, pde
 from .formatting import scientific, symbol, tex, text
+from .table_command import STORED
 
-SWEEPS = {name: f"python benchmarks/sweep_{name}.py" for name in ("analytic", "pde", "spring")}
+SWEEPS = {name: STORED[name].maker for name in ("analytic", "pde", "spring")}
 PDES = {"advection_diffusion": "advection–diffusion", "burgers": "Burgers'"}
 MODELS = ("SINDy", "SEQL", "HEQL")
 

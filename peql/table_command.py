@@ -28,6 +28,17 @@ STORED = {
     ),
     "pde": Stored("python benchmarks/sweep_pde.py", _PDE),
     "pde_noise": Stored("python benchmarks/sweep_pde.py --noise", _PDE),
+    "robustness": Stored(
+        "python benchmarks/sweep_robustness.py",
+        ("true_terms", "extra_terms", "missing_terms", "test_mse_scaled", "cpu_seconds"),
+    ),
+    "spring": Stored(
+        "python benchmarks/sweep_spring.py",
+        ("true_terms", "r", "k_error", "mse_inside", "mse_outside", "cpu_seconds"),
+    ),
+    "textbook": Stored(
+        "python benchmarks/sweep_textbook.py", ("true_terms", "test_mse", "cpu_seconds")
+    ),
 }
 # In a row of a sweep come the task, then its result, which begins with one of these, then the
 # origin, which ends with these.
