@@ -17,6 +17,7 @@ from .symbolic import number
 
 LEAST = 6  # values of t in a piece that are enough to say anything
 EXACT = 1e-6  # relative error at which a formula counts as exact, whatever the standard errors
+ROUNDING = 1e-12  # relative size of a term that is rounding error
 AGREES = 2.0  # root mean square of error / standard error up to which a formula agrees with a(t)
 CLOSE = 0.02  # relative error of a formula that is near, but not it
 SETTINGS: dict[str, Any] = {"n_layers": 1, "max_iter": 600, "n_trials": 4, "l0_weight": 1e-3}
@@ -73,7 +74,11 @@ def _explain(
     weights = 1 / np.maximum(errors, EXACT * size) ** 2 if size else np.ones(len(t))
     for degree in (0, 1):
         line = Polynomial.fit(t, values, degree, w=np.sqrt(weights)).convert()
-        expression = sympy.Add(*(number(c) * symbol**k for k, c in enumerate(line.coef)))
+        reach = np.abs(t).max() ** np.arange(degree + 1)
+        matters = np.abs(line.coef) * reach > ROUNDING * size
+        expression = sympy.Add(
+            *(number(c) * symbol**k for k, c in enumerate(line.coef) if matters[k])
+        )
         predicted = line(t)
         if _agrees(predicted - values, errors, size):
             break

@@ -41,7 +41,7 @@ def _reciprocal(g: Tensor) -> Tensor:
 
 
 def _unless_zero(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda g: sympy.Integer(0) if g == 0 else function(g)
+    return lambda g: sympy.Integer(0) if sympy.sympify(g).is_zero else function(g)
 
 
 register(Primitive("exp", _exp, sympy.exp))

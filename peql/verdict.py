@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
-from .refinement import Formula, refit
+from .refinement import Formula, importance, refit
 from .tables import arrange
 
 EXPLAINED = 0.5  # share of y's variance on held-out rows that an equation must explain
@@ -20,6 +20,7 @@ ROWS_PER_NUMBER = 3.0  # rows for each number that was fitted
 CERTAIN = 3.0  # a coefficient's size over its standard error
 PATTERN = 0.25  # share of the residuals that a generic model may predict
 NEGLIGIBLE = 1e-6  # share of y's variance; a pattern in smaller residuals does not matter
+TRIED = 4  # weights, least important first, of which the one that is missed least is taken out
 ROWS = 3000  # rows, at most, in which a pattern is looked for
 
 
@@ -211,7 +212,7 @@ def _taken_out(model: Any, X: pd.DataFrame, y: np.ndarray) -> list[dict[str, Any
         error = float((fit.error * points.count).sum() / points.count.sum())
         rows.append({"weights": n, "error": model._raw_error(error)})
         smaller = []
-        for k in range(n):
+        for k in importance(fit, points).argsort()[:TRIED].tolist():
             rest = [flat for i, flat in enumerate(fit.formula.open) if i != k]
             formula = Formula(fit.formula.layout, fit.formula.shapes, rest)
             columns = [fit.formula.open.index(flat) for flat in formula.open]
