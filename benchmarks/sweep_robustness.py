@@ -7,9 +7,9 @@ Leaves ``results/robustness.csv``. Killed, it goes on where it stopped. What is 
 - noise of 1, 5 and 10 % of y's standard deviation at the paper's size (128 t × 512): SEQL on ten
   seeds, HEQL on five, since it takes twice as long;
 - 32 rows per t with 10 % noise: SEQL on ten seeds, the size that is aimed at;
-- 128 and 8 rows per t, and 32 and 8 values of t (at 512 rows each), with 10 % noise: SEQL on three
+- 128 and 8 rows per t, and 32 and 8 values of t (at 512 rows each), with 10 % noise: SEQL on four
   seeds. With noise, because without it a handful of rows determines the coefficients exactly;
-- 8 rows per t with 10 % noise: HEQL on three seeds, the case in which it can pool neighbouring t.
+- 8 rows per t with 10 % noise: HEQL on four seeds, the case in which it can pool neighbouring t.
 """
 
 from __future__ import annotations
