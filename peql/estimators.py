@@ -337,7 +337,7 @@ class _SymbolicRegressor(RegressorMixin, BaseEstimator):
         index: pd.Index = (
             pd.Index(self.t_[:, 0], name=names[0])
             if len(names) == 1
-            else pd.MultiIndex.from_arrays(self.t_.T, names=names)
+            else pd.MultiIndex.from_arrays(self.t_.T, names=names)  # type: ignore[arg-type]
         )
         self.coefficients_ = symbolic.coefficient_table(self._parametric, weights.numpy(), index)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import sympy
 
 from . import datasets, estimators, paper
 from .baselines import GroupSINDy, coefficient_mse, least_squares_limit
@@ -208,24 +209,49 @@ def statistics(results: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").sort_index()
 
 
+def missed_trials(results: pd.DataFrame) -> pd.DataFrame:
+    """The stored trials of SEQL and HEQL without exactly the true terms."""
+    missed = results[~results["true_terms"] & (results["model"] != "SINDy")]
+    table = pd.DataFrame(
+        {
+            "case": [
+                f"{title(str(row.equation))}, {'with' if row.cross_terms else 'no'} cross terms"
+                for row in missed.itertuples()
+            ],
+            "model": missed["model"].tolist(),
+            "seed": missed["seed"].tolist(),
+            "found": [tex(text(sympy.parse_expr(found), "#.2g")) for found in missed["found"]],
+            "u_t MSE / limit": [
+                scientific(ratio, 1) for ratio in missed["u_t_mse"] / missed["limit_u_t_mse"]
+            ],
+        }
+    )
+    return table.set_index("case")
+
+
 def noise_table(results: pd.DataFrame) -> pd.DataFrame:
     """Runs with the true terms of each equation, model and level of noise in u."""
     counts = results.groupby(["equation", "model", "noise"], sort=False)["true_terms"].agg(
         lambda runs: f"{runs.sum()} of {len(runs)}"
     )
     table = counts.unstack().rename(index=title, columns=lambda level: f"{100 * level:g} %")
-    return table.rename_axis(columns=None, index=[None, None])
+    table.index.names, table.columns.name = [None, None], None
+    return table
 
 
 def worse_than_sindy(results: pd.DataFrame) -> list[str]:
     """Where a model has the true terms less often than SINDy with the same noise, in words."""
     found = results.groupby(["equation", "noise", "model"])["true_terms"].mean().unstack()
-    return [
-        f"{model} finds {title(str(equation))} less often than SINDy at {100 * noise:g} % noise"
-        for (equation, noise), row in found.iterrows()  # type: ignore[misc]
-        for model in found.columns
-        if row[model] < row["SINDy"]
-    ]
+    key: Any
+    lines = []
+    for key, row in found.iterrows():
+        equation, noise = key
+        lines += [
+            f"{model} finds {title(equation)} less often than SINDy at {100 * noise:g} % noise"
+            for model in found.columns
+            if row[model] < row["SINDy"]
+        ]
+    return lines
 
 
 def _ratio(trials: pd.DataFrame, column: str) -> str:

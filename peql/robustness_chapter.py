@@ -37,6 +37,7 @@ def by_size(results: pd.DataFrame, noise: float = 0.1) -> pd.DataFrame:
     """Trials with exactly the true terms, by the number of t and of rows at each."""
     chosen = results[results["noise"] == noise]
     rows = {}
+    key: Any
     for key, trials in chosen.groupby(["model", "n_t", "n_train"], sort=False):
         model, n_t, n_train = key
         rows[model, n_t, n_train] = {
@@ -65,7 +66,7 @@ def misses(results: pd.DataFrame) -> pd.DataFrame:
 @_styled
 def figure(results: pd.DataFrame) -> Figure:
     """The share of trials with the true terms over noise, rows per t and values of t."""
-    panels = (
+    panels: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("noise", {**FULL}, "noise / standard deviation of y"),
         ("n_train", {"noise": 0.1, "n_t": FULL["n_t"]}, "rows per t"),
         ("n_t", {"noise": 0.1, "n_train": FULL["n_train"]}, "values of t"),

@@ -30,8 +30,8 @@ def column_indices(
     """Where the varying columns are; ``varying`` is a name, a position, or a list of them."""
     several = isinstance(varying, Sequence) and not isinstance(varying, str)
     indices = [
-        _column_index(columns, one, named)
-        for one in (varying if several else [varying])  # type: ignore[union-attr,list-item]
+        _column_index(columns, one, named)  # type: ignore[arg-type]
+        for one in (varying if several else [varying])  # type: ignore[union-attr]
     ]
     if not indices or len(set(indices)) < len(indices):
         raise ValueError(f"varying={varying!r}: expected different columns, at least one")
