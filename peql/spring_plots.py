@@ -26,13 +26,19 @@ from .datasets.spring import (
     draw_images,
     stiffness,
 )
-from .formatting import plain, text
+from .formatting import plain, scientific, text
 from .plots import SHADE, TRUE, Slider, _legend, _look, _styled
 from .spring_chapter import POSITIONS, line, stiffness_found, symbolic
 from .truth import on_grid, true_equation
 
 Case = tuple[SpringDataset, Mapping[str, Any]]
-MARKERS = {"SEQL": "o", "HEQL": "+", "ReLU": "x"}
+# Rings around crosses: all three are seen where they agree.
+MARKERS: dict[str, dict[str, Any]] = {
+    "SEQL": {"marker": "o", "markersize": 5.5, "zorder": 4},
+    "HEQL": {"marker": "+", "markersize": 5.5, "zorder": 5},
+    "ReLU": {"marker": "x", "markersize": 3.5, "zorder": 3},
+}
+PAIRS_SHOWN = 100
 
 
 def _values(data: SpringDataset, t: float, stretch: np.ndarray) -> np.ndarray:
@@ -76,12 +82,12 @@ def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
             point = on_grid(data, value)
             _shade(ax)
             ax.plot(stretch, _values(data, point, stretch), **TRUE)
-            at = (data.X_test["t"] == point).to_numpy()
-            apart = (data.X_test["psi2"] - data.X_test["psi1"])[at]
+            rows = np.flatnonzero(data.X_test["t"] == point)[:PAIRS_SHOWN]
+            apart = (data.X_test["psi2"] - data.X_test["psi1"])[rows]
             for name, model in models.items():
-                found = model.predict(data.images_test[at], data.X_test["t"][at])
-                look = {"color": _look(name)["color"], "marker": MARKERS[name], "label": name}
-                ax.scatter(apart, found, s=12, linewidth=0.8, zorder=3, **look)
+                found = model.predict(data.images_test[rows], data.X_test["t"][rows])
+                look = {"markeredgecolor": _look(name)["color"], "label": name, **MARKERS[name]}
+                ax.plot(apart, found, linestyle="none", markerfacecolor="none", **look)
             ax.set_title(f"$t = {value:g}$")
             ax.set_xlabel(r"$\psi_2 - \psi_1$")
         row[0].set_ylabel(f"${data.y_train.name}$")
@@ -122,9 +128,8 @@ def encodings(cases: Sequence[Case]) -> Figure:
             fitted = straight.slope * position + straight.offset
             ax.plot(position, fitted, **{**TRUE, "label": "straight line"})
             ax.plot(position, model.latent(both)[:, 0], **{**_look(name), "linestyle": "-"})
-            ax.set_title(
-                f"{name}, {data.name.removeprefix('spring_')}: |r| = {abs(straight.r):.4f}"
-            )
+            bend = scientific(1 - abs(straight.r), 1)
+            ax.set_title(f"{name}, {data.name.removeprefix('spring_')}: 1 − |r| = {bend}")
             ax.set_xlabel(r"true position $\psi$")
         row[0].set_ylabel("latent $z$")
     _legend(figure)
