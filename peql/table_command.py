@@ -28,6 +28,10 @@ STORED = {
     ),
     "pde": Stored("python benchmarks/sweep_pde.py", _PDE),
     "pde_noise": Stored("python benchmarks/sweep_pde.py --noise", _PDE),
+    "spring": Stored(
+        "python benchmarks/sweep_spring.py",
+        ("true_terms", "k_error", "r", "mse_inside", "mse_outside", "seconds"),
+    ),
 }
 # In a row of a sweep come the task, then its result, which begins with one of these, then the
 # origin, which ends with these.
