@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "_build" / "test"
 HTML = FOLDER / "_build" / "html"
+BUILT = FOLDER / "built"  # there when the last build had no error
 SOURCES = ("_config.yml", "_toc.yml", "_static", "book", "notebooks", "peql", "results")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
@@ -33,6 +34,7 @@ FLAGS = [
     )
 ]
 MEGABYTE = 2**20
+PATIENCE = 300_000  # milliseconds; other tests may have all cores
 
 # The text that a reader sees, without code: where TeX would show if it were not typeset.
 RAW_TEX = r"""
@@ -97,16 +99,16 @@ def build() -> None:
         [*map(str, command), *map(str, options)], capture_output=True, text=True, cwd=ROOT
     )
     assert built.returncode == 0, f"the book does not build:\n{built.stdout}\n{built.stderr}"
+    BUILT.touch()
 
 
 def is_fresh() -> bool:
-    index = HTML / "index.html"
-    if not index.exists():
+    if not BUILT.exists():
         return False
     sources = [ROOT / name for name in SOURCES]
     files = [f for source in sources for f in ([source] if source.is_file() else source.rglob("*"))]
     changed = (f.stat().st_mtime for f in files if f.is_file() and "__pycache__" not in f.parts)
-    return max(changed) < index.stat().st_mtime
+    return max(changed) < BUILT.stat().st_mtime
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +143,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 def open_page(context: BrowserContext, address: str, visit: Visit) -> Page:
     """Open a page of the book and wait until its scripts are done; ``visit`` notes what they do."""
     page = context.new_page()
+    page.set_default_timeout(PATIENCE)
     page.on(
         "console", lambda said: visit.errors.append(said.text) if said.type == "error" else None
     )
