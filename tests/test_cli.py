@@ -14,7 +14,7 @@ import peql
 from peql import cli, results, table_command
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMANDS = ("sweep", "table")
+COMMANDS = ("fit", "predict", "sweep", "table")
 
 
 def test_the_installed_command_is_this_one():
