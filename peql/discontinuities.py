@@ -73,18 +73,19 @@ def _candidates(
         last = np.arange(reach - 1, len(t) - reach - width + 1)[:, None]
         left = last - np.arange(reach)[::-1]
         right = last + width + np.arange(reach)
-        two = sum(_misfit(t[k], values[k], errors[k], degree) for k in (left, right))
+        one_side, other = (_misfit(t[k], values[k], errors[k], degree) for k in (left, right))
+        two = one_side + other
         both = np.concatenate([left, right], axis=1)
         one = _misfit(t[both], values[both], errors[both], 2 * degree + 1)
         for i in np.flatnonzero((one > RATIO * (two - noise)) & (one - two > CHANCE)):
-            sides = [
+            before, after = (
                 Polynomial.fit(t[k[i]], values[k[i]], degree, w=1 / errors[k[i]])
                 for k in (left, right)
-            ]
+            )
             place = int(last[i, 0])
             error = float(np.median(errors[both[i]]))
             evidence = float(one[i] - two[i]) - SKIP * (width - 1)
-            found.append(Break(place, place + width, *sides, error, evidence))
+            found.append(Break(place, place + width, before, after, error, evidence))
     return found
 
 

@@ -77,7 +77,7 @@ def _explain(
         reach = np.abs(t).max() ** np.arange(degree + 1)
         matters = np.abs(line.coef) * reach > ROUNDING * size
         expression = sympy.Add(
-            *(number(c) * symbol**k for k, c in enumerate(line.coef) if matters[k])
+            *(number(float(c)) * symbol**k for k, c in enumerate(line.coef) if matters[k])
         )
         predicted = line(t)
         if _agrees(predicted - values, errors, size):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def add_parser(subparsers: Any) -> None:
 
 def read_table(path: Path) -> pd.DataFrame:
     """The table in a CSV (``.csv``, ``.tsv``, ``.txt``) or Parquet file; what is wrong is said."""
-    readers = {
+    readers: dict[str, Callable[[Path], pd.DataFrame]] = {
         ".csv": pd.read_csv,
         ".txt": pd.read_csv,
         ".tsv": lambda p: pd.read_csv(p, sep="\t"),

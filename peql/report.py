@@ -68,7 +68,7 @@ def jumps_table(breaks: pd.DataFrame) -> pd.DataFrame:
 
 def explanations_table(explained: pd.DataFrame) -> pd.DataFrame:
     """Of ``model.explain``, with numbers of three digits."""
-    written = [e if e is None else text(rounded(e), "#.3g") for e in explained["expression"]]
+    written = ["" if e is None else text(e, "#.3g") for e in explained["expression"]]
     return explained.assign(
         low=explained["low"].map("{:.3g}".format),
         high=explained["high"].map("{:.3g}".format),

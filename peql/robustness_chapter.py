@@ -38,9 +38,9 @@ def by_size(results: pd.DataFrame, noise: float = 0.1) -> pd.DataFrame:
     chosen = results[results["noise"] == noise]
     rows = {}
     for key, trials in chosen.groupby(["model", "n_t", "n_train"], sort=False):
-        model, n_t, n_train = key
+        model, n_t, n_train = str(key[0]), int(key[1]), int(key[2])  # type: ignore[call-overload]
         rows[model, n_t, n_train] = {
-            "rows in all": int(n_t * n_train),
+            "rows in all": n_t * n_train,
             "true terms": _rate(trials),
             "terms too many": int(trials["extra_terms"].sum()),
             "terms missing": int(trials["missing_terms"].sum()),
@@ -65,7 +65,7 @@ def misses(results: pd.DataFrame) -> pd.DataFrame:
 @_styled
 def figure(results: pd.DataFrame) -> Figure:
     """The share of trials with the true terms over noise, rows per t and values of t."""
-    panels = (
+    panels: tuple[tuple[str, dict[str, float], str], ...] = (
         ("noise", {**FULL}, "noise / standard deviation of y"),
         ("n_train", {"noise": 0.1, "n_t": FULL["n_t"]}, "rows per t"),
         ("n_t", {"noise": 0.1, "n_train": FULL["n_train"]}, "values of t"),
