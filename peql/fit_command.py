@@ -30,7 +30,7 @@ exit codes: 0 an equation was found, 1 nothing trustworthy was found (the report
 input cannot be used, 130 interrupted. The folder appears whole or not at all.
 """
 _PREDICT = """\
-example:
+examples:
   peql predict drag/model.npz new.csv --out predicted.csv
 
 The table needs the columns that the model was fitted to; the prediction is one more column.

@@ -101,7 +101,7 @@ def test_an_interrupted_fit_leaves_nothing(folder, tmp_path, monkeypatch, error)
         raise error
 
     monkeypatch.setattr(fit_command, "write", interrupted)
-    monkeypatch.setattr("peql.estimators.SEQL", partial(peql.SEQL, max_iter=5))
+    monkeypatch.setattr("peql.SEQL", partial(peql.SEQL, max_iter=5))
     arguments = ["fit", folder / "data.csv", *OPTIONS, "--features", "x", "--out", tmp_path / "o"]
     with pytest.raises(error):
         run(*arguments)
