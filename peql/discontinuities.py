@@ -102,14 +102,11 @@ def _misfit(t: np.ndarray, values: np.ndarray, errors: np.ndarray, degree: int) 
 def _describe(b: Break, t: np.ndarray) -> dict[str, Any]:
     """A corner if the two sides meet in the gap, otherwise a jump."""
     low, high = float(t[b.last]), float(t[b.first])
-    middle, difference = (
-        (low + high) / 2,
-        b.right - b.left.convert(domain=b.right.domain, window=b.right.window),
-    )
+    middle = (low + high) / 2 if abs(low + high) > 1e-9 * (high - low) else 0.0
+    difference = b.right - b.left.convert(domain=b.right.domain, window=b.right.window)
     slope = abs(difference.deriv()(middle))
-    margin = 1e-6 * (high - low) + 2 * b.error / max(
-        slope, 1e-300
-    )  # how well their meeting is known
+    # How well the place where they meet is known.
+    margin = 1e-6 * (high - low) + 2 * b.error / max(slope, 1e-300)
     meets = [
         float(root.real)
         for root in np.atleast_1d(difference.roots())

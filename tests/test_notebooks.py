@@ -83,14 +83,15 @@ def environment(*, PYTHONPATH: Path, **others: str) -> dict[str, str]:
     return {**os.environ, **others, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def test_few_cells_ignore_their_output_and_only_figures_or_timings():
+def test_few_cells_ignore_their_output_and_only_with_a_reason():
     cells = [cell for path in NOTEBOOKS for cell in code_cells(path)]
     ignoring = [cell for cell in cells if ignores_output(cell)]
     assert len(ignoring) <= len(cells) / 20
     for cell in ignoring:
         kinds = {key for out in cell.outputs for key in out.get("data", {"stream": ""})}
         is_figure = any(kind.startswith("image/") for kind in kinds)
-        assert is_figure or "second" in cell.source, f"compared or not? {cell.source}"
+        says_why = "second" in cell.source or "depend on the processor" in cell.source
+        assert is_figure or says_why, f"compared or not? {cell.source}"
 
 
 def test_an_ignoring_cell_is_recognised():
