@@ -221,7 +221,8 @@ def test_a_slider_changes_curve_and_equation(visits, context):
         rail = page.locator(".js-plotly-plot .slider-rail-touch-rect").first
         rail.scroll_into_view_if_needed()
         before, title = page.evaluate(CURVES), page.evaluate(TITLE)
-        assert len(before) >= 2, f"{name}: a true and a found curve"
+        known = "your_own_data" not in name  # there the truth is measured points, no curve
+        assert len(before) >= 1 + known, f"{name}: a true and a found curve"
         box = rail.bounding_box()
         assert box is not None
         page.mouse.click(box["x"] + 0.85 * box["width"], box["y"] + box["height"] / 2)
