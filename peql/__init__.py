@@ -28,7 +28,6 @@ _MEMBERS = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES and name not in _MEMBERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import_module(".more_primitives", __name__)  # whoever uses peql has all primitives
     if name in _MODULES:
         return import_module(f".{name}", __name__)
     return getattr(import_module(f".{_MEMBERS[name]}", __name__), name)

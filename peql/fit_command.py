@@ -183,7 +183,7 @@ def run_fit(arguments: argparse.Namespace) -> int:
 
     import peql
 
-    from .more_primitives import SETS
+    from .primitives import SETS
     from .verdict import trade_off, verdict
 
     chosen = arguments.primitives

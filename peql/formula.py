@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, combinations_with_replacement
 
 import torch
 from jaxtyping import Float
@@ -27,7 +28,7 @@ class Formula:
     are numbered: features first, then the units in use. ``weights`` columns follow ``open``.
     """
 
-    def __init__(self, layout: Layout, shapes: Sequence[tuple[int, int]], open: Sequence[int]):
+    def __init__(self, layout: Layout, shapes: Sequence[tuple[int, int]], open: Iterable[int]):
         self.layout, self.shapes = layout, list(shapes)
         self.open = tuple(_useful(layout, self.shapes, sorted(open)))
         self.n_features = self.shapes[0][0]
@@ -108,6 +109,30 @@ class Formula:
             first_unit += len(units)
             columns = nodes + columns
         return found
+
+    def spare_units(self) -> Iterator[tuple[Primitive, tuple[int, ...], list[int]]]:
+        """Ways to add a unit of each primitive that has a copy not in use.
+
+        The primitive, the feature that each argument is, and the weights to open: one for each
+        argument, and last the one that leads from the unit to the output.
+        """
+        units = self.layout.units()
+        n_hidden = len(self.shapes) - 1
+        offsets = list(accumulate((i * o for i, o in self.shapes), initial=0))
+        met: list[Primitive] = []
+        for layer, (n_in, _) in enumerate(self.shapes[:-1]):
+            for k, (primitive, rows) in enumerate(units):
+                node = self.n_features + layer * len(units) + k
+                if node in self._used or primitive in met or not rows:
+                    continue
+                met.append(primitive)
+                output = offsets[n_hidden] + (n_hidden - 1 - layer) * len(units) + k
+                for features in combinations_with_replacement(range(self.n_features), len(rows)):
+                    arguments = [
+                        offsets[layer] + row * n_in + n_in - self.n_features + feature
+                        for row, feature in zip(rows, features, strict=True)
+                    ]
+                    yield primitive, features, [*arguments, output]
 
     def __call__(
         self, weights: Sequence[Tensor], x: Float[Tensor, "step point feature"]

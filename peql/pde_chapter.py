@@ -20,12 +20,7 @@ from .truth import on_grid, true_equation
 
 
 def fit(
-    equations: Iterable[str],
-    models: Iterable[str],
-    *,
-    seed: int,
-    n_layers: int = 2,
-    **options: Any,
+    equations: Iterable[str], models: Iterable[str], *, seed: int, **options: Any
 ) -> dict[str, tuple[Dataset, dict[str, Any]]]:
     """Each PDE with SINDy and each model fitted to it; ``options`` go to the dataset."""
     cases = {}
@@ -34,9 +29,7 @@ def fit(
         data = datasets.load(name, random_state=seed, **options)
         fitted: dict[str, Any] = {"SINDy": GroupSINDy(varying=data.varying)}
         for model in models:
-            fitted[model] = getattr(estimators, model)(
-                varying=data.varying, random_state=seed, n_layers=n_layers
-            )
+            fitted[model] = getattr(estimators, model)(varying=data.varying, random_state=seed)
         for model in fitted.values():
             model.fit(data.X_train, data.y_train)
         cases[name] = (data, fitted)

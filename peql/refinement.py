@@ -8,7 +8,7 @@ with its ``basis``, (1,) or (1, t - centre).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -21,10 +21,13 @@ from .primitives import Layout
 PRECISION = 1e-22  # mean squared error, relative to y's, below which a fit counts as exact
 FAR = 5.0  # a step whose error is this many times the expected one is stuck
 REACH = 4  # steps between a stuck step and a neighbour whose solution it tries
-EVIDENCE = 8  # independent rows that a step counts for when a removal is judged
-COARSE = 1e-4  # share of y's power; while more is unexplained, closed weights are tried
-ADDITIONS_TRIED = 4  # closed weights, most promising first, that are tried before giving up
+EVIDENCE = 2.0, 8.0  # independent rows, least and most, that a step counts for
+MOSTLY = 1e-2  # share of y's power; a formula that leaves more lacks something
+COARSE = 1e-4  # share of y's power; while more is unexplained, additions are tried
+PATIENCE = 3  # additions in a row that may fail to improve a formula
+ARGUMENT = 0.25  # the weight of a feature in a unit that is added
 SETTLING = 5  # Gauss-Newton steps on the constants
+FEW = 8  # weights, all of which are tried before one is removed
 SAMPLE = 16  # steps on which a removal is tried first
 DECISION_POINTS = 96  # rows per step on which removals are tried; the last fit uses all rows,
 DECISION_ROWS = 4096  # or this many rows in all, where steps are few
@@ -81,15 +84,15 @@ class Fit:
         power = (points.y.square() * points.mask).sum()
         return bool((self.error * points.count).sum() <= share * power)
 
-    def information(self, points: Points, evidence: float = torch.inf) -> float:
+    def information(self, points: Points, most_rows: float = torch.inf) -> float:
         """Schwarz's criterion, with errors below the floor taken as equal.
 
-        A step's rows count for at most ``evidence`` independent ones.
+        A step's rows count for at most ``most_rows`` independent ones.
         """
         n_steps, n_weights, n_degrees = self.weights.shape
         n_constant = sum(self.constant)
         n_free = (n_weights - n_constant) * n_degrees  # at each step
-        n_rows = points.count.clamp(max=evidence).sum()
+        n_rows = points.count.clamp(max=most_rows).sum()
         # What a step's own weights fit of the noise is missing from its error.
         bias = points.count / (points.count - n_free).clamp(min=0.5)
         share = points.count / points.count.sum()
@@ -210,10 +213,10 @@ def refit(
 def hopeless(
     formula: Formula, weights: Tensor, constant: Sequence[bool], points: Points, expected: Tensor
 ) -> bool:
-    """Whether no step of a sample comes near ``expected``: a cheap look before a full solve."""
+    """Whether most of a sample of steps is far from ``expected``: a cheap look before a solve."""
     steps = torch.arange(0, len(weights), max(1, len(weights) // SAMPLE))
     sample = solve(formula, weights[steps], constant, points.at(steps))
-    return bool((sample.error > FAR * expected[steps]).all())
+    return bool((sample.error > FAR * expected[steps]).double().mean() > 0.5)
 
 
 def _restrict(fit: Fit, open: Sequence[int]) -> tuple[Formula, Tensor, tuple[bool, ...]]:
@@ -230,18 +233,20 @@ def importance(fit: Fit, points: Points) -> Tensor:
 
 
 def remove_spare(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
-    """Remove weights one at a time, least important first, while Schwarz's criterion falls.
+    """Remove weights one at a time while Schwarz's criterion falls.
 
-    Errors of real data (of a numerical derivative, say) are smooth functions of the inputs, which
-    spare terms fit: a weight stays only if it divides the error by about two or more. What was
+    The least important one that can go does; of a few, the one that is missed least. What was
     tried is added to ``trace``.
     """
-    best = fit.information(points, EVIDENCE)
+    rows = independent_rows(fit, points)
+    best = fit.information(points, rows)
+    n_steps, _, n_degrees = fit.weights.shape
+    worth = (rows * n_steps) ** (n_degrees / rows)  # what a weight must divide the error by
     tried: set[tuple[int, ...]] = set()
-    progress = True
-    while progress:
-        progress = False
-        expected = torch.maximum(fit.error, points.floor)
+    smaller: Fit | None = fit
+    while smaller:
+        fit, smaller = smaller, None
+        expected = worth * torch.maximum(fit.error, points.floor)
         for k in importance(fit, points).argsort().tolist():
             rest = [flat for i, flat in enumerate(fit.formula.open) if i != k]
             start = _restrict(fit, rest)
@@ -252,69 +257,126 @@ def remove_spare(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
                 continue
             candidate = refit(*start, points, expected)
             trace.append(candidate)
-            score = candidate.information(points, EVIDENCE)
+            score = candidate.information(points, rows)
             if score < best:
-                fit, best, progress = candidate, score, True
-                break
+                smaller, best = candidate, score
+                if len(fit.formula.open) > FEW:
+                    break
     return fit
 
 
-def add_missing(fit: Fit, points: Points, enough: float) -> Fit:
-    """Open closed weights between parts in use, one at a time, while Schwarz's criterion falls.
+def independent_rows(fit: Fit, points: Points) -> float:
+    """How many independent Gaussian rows a step's residuals are worth, within ``EVIDENCE``.
 
-    Stops when all but ``enough`` of y's power is explained. Training may close a gate too soon
-    when two inputs resemble each other. The candidate is the weight that would lower the error
-    most if the output were linear in it.
+    What a formula leaves of real data (the error of a numerical derivative, say) may be a smooth
+    function of the inputs and large in few places; spare terms fit that well. A correlation r of
+    the residuals of nearest neighbours leaves (1 - r) / (1 + r) of n rows, and the variance of
+    residuals with kurtosis k is as uncertain as that of 2 n / (k - 1) Gaussian ones.
+    Where more than ``MOSTLY`` of y is unexplained, a smooth residual is no error but a lack.
     """
-    best = fit.information(points, EVIDENCE)
-    tried: set[tuple[int, ...]] = set()
-    while not fit.explains(enough, points):
-        wider = Formula(fit.formula.layout, fit.formula.shapes, fit.formula.reachable())
-        weights, _ = _widen(fit, wider)
-        y, slopes = jacobian(wider, weights, points)
-        residual = (points.y - y) * points.mask
-        slopes = slopes * points.mask[..., None, None]
-        known = [wider.open.index(flat) for flat in fit.formula.open]
-        others = [k for k in range(len(wider.open)) if k not in known]
-        if not others:
+    if not fit.explains(MOSTLY, points):
+        return EVIDENCE[1]
+    points = points.thinned(DECISION_POINTS)
+    residual = (fit.formula(points.spread(fit.weights), points.x) - points.y) * points.mask
+    distance = torch.cdist(points.x, points.x)
+    distance = torch.where(points.mask[:, None, :] > 0, distance, torch.inf)
+    distance.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
+    nearest = residual.gather(1, distance.argmin(-1))
+    squares = residual.square()
+    power = squares.sum(1) + 1e-300
+    correlation = (residual * nearest).sum() / power.sum()
+    kurtosis = (points.count * squares.square().sum(1) / power).sum() / power.sum()
+    rows = points.count.mean() * (1 - correlation) / (1 + correlation)
+    rows = rows * 2 / (kurtosis.clamp(min=3) - 1)  # no more than Gaussian ones
+    return float(rows.nan_to_num(EVIDENCE[1]).clamp(*EVIDENCE))
+
+
+def add_missing(fit: Fit, points: Points) -> Fit:
+    """Extend a formula while it explains too little and Schwarz's criterion falls.
+
+    Training may close a gate too soon when two inputs resemble each other, or never form a
+    product.
+    """
+    rows = independent_rows(fit, points)
+    best, score, failures = fit, fit.information(points, rows), 0
+    while failures < PATIENCE and not fit.explains(COARSE, points):
+        fit = extend(fit, points)
+        new_score = fit.information(points, rows)
+        if new_score < score:
+            best, score, failures = fit, new_score, 0
+        else:
+            failures += 1
+    return best
+
+
+def exchange(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
+    """Extend a reduced formula and reduce it again, as long as that makes it better.
+
+    What was removed early may have left its place to a poor copy.
+    """
+    while not fit.explains(PRECISION, points):
+        other = reduce(extend(fit, points), points, trace)
+        rows = independent_rows(fit, points)
+        worse = other.information(points, rows) >= fit.information(points, rows)
+        if worse or other.formula.open == fit.formula.open:
             break
-        gains = _linear_gain(slopes, residual, known, others)
-        accepted = False
-        for i in gains.argsort(descending=True)[:ADDITIONS_TRIED].tolist():
-            formula = Formula(
-                fit.formula.layout, fit.formula.shapes, [*fit.formula.open, wider.open[others[i]]]
-            )
-            if formula.open in tried or formula.open == fit.formula.open:
-                continue
-            tried.add(formula.open)
-            candidate = refit(formula, *_widen(fit, formula), points)
-            score = candidate.information(points, EVIDENCE)
-            if score < best:
-                fit, best, accepted = candidate, score, True
-                break
-        if not accepted:
-            break
+        fit = other
     return fit
 
 
-def _widen(fit: Fit, formula: Formula) -> tuple[Tensor, tuple[bool, ...]]:
-    """The weights for a formula with more open weights; the new ones are 0."""
+def extend(fit: Fit, points: Points) -> Fit:
+    """Add what would lower the error most if the output were linear in it, and solve."""
+    addition = most_promising(fit, points)
+    return refit(*_widen(fit, addition), points) if addition else fit
+
+
+def most_promising(fit: Fit, points: Points) -> dict[int, float]:
+    """The closed weights, with values to begin from, that could explain most of the residual."""
+    steps = torch.arange(0, len(fit.weights), max(1, len(fit.weights) // SAMPLE))
+    points = points.at(steps)
+    formula, weights, _ = _widen(fit, dict.fromkeys(fit.formula.reachable(), 0.0))
+    y, slopes = jacobian(formula, weights[steps], points)
+    known = [formula.open.index(flat) for flat in fit.formula.open]
+    others = [k for k in range(len(formula.open)) if k not in known]
+    additions = [{formula.open[k]: 0.0} for k in others]
+    columns = [slopes[:, :, others]]
+    for primitive, features, flats in fit.formula.spare_units():
+        *arguments, output = flats
+        additions.append({**dict.fromkeys(arguments, ARGUMENT), output: 0.0})
+        value = primitive.torch(*(ARGUMENT * points.x[..., f] for f in features))
+        columns.append(value[..., None, None] * points.basis[..., None, :])
+    if not additions:
+        return {}
+    gains = _linear_gain(
+        slopes[:, :, known] * points.mask[..., None, None],
+        torch.cat(columns, dim=2) * points.mask[..., None, None],
+        (points.y - y) * points.mask,
+    )
+    return additions[int(gains.argmax())]
+
+
+def _widen(fit: Fit, addition: Mapping[int, float]) -> tuple[Formula, Tensor, tuple[bool, ...]]:
+    """A formula with more open weights, which begin at the given values."""
+    formula = Formula(fit.formula.layout, fit.formula.shapes, {*fit.formula.open, *addition})
     steps, _, degrees = fit.weights.shape
     weights = fit.weights.new_zeros(steps, len(formula.open), degrees)
-    weights[:, [formula.open.index(flat) for flat in fit.formula.open]] = fit.weights
-    return weights, (False,) * len(formula.open)
+    for k, flat in enumerate(formula.open):
+        if flat in fit.formula.open:
+            weights[:, k] = fit.weights[:, fit.formula.open.index(flat)]
+        else:
+            weights[:, k, 0] = addition[flat]
+    return formula, weights, (False,) * len(formula.open)
 
 
 def _linear_gain(
-    slopes: Float[Tensor, "step point weight degree"],
+    old: Float[Tensor, "step point known degree"],
+    new: Float[Tensor, "step point other degree"],
     residual: Float[Tensor, "step point"],
-    known: list[int],
-    others: list[int],
 ) -> Float[Tensor, " other"]:
-    """How much of the squared residual each other weight could explain beyond the known ones."""
-    old = slopes[:, :, known].flatten(2)
-    new = slopes[:, :, others].flatten(2)
-    basis = torch.linalg.qr(old).Q
+    """How much of the squared residual each new column could explain beyond the old ones."""
+    basis = torch.linalg.qr(old.flatten(2)).Q
+    n_new, n_degrees = new.shape[2:]
+    new = new.flatten(2)
     new = new - basis @ (basis.mT @ new)
     rest = residual[..., None] - basis @ (basis.mT @ residual[..., None])
     power = new.square().sum(1)
@@ -322,7 +384,7 @@ def _linear_gain(
     gain = torch.where(
         power > 1e-12 * size, (new * rest).sum(1).square() / power.clamp(min=1e-300), 0.0
     )
-    return gain.sum(0).unflatten(0, (len(others), slopes.shape[-1])).sum(-1)
+    return gain.sum(0).unflatten(0, (n_new, n_degrees)).sum(-1)
 
 
 def freeze_constant(fit: Fit, points: Points) -> Fit:
@@ -426,11 +488,7 @@ def refine(
     fit = _fewer_than_rows(as_trained(layout, shapes, weights, points), points)
     few = points.thinned(max(DECISION_POINTS, DECISION_ROWS // len(points.x)))
     fit = refit(fit.formula, fit.weights, fit.constant, few)
-    fit = reduce(add_missing(fit, few, COARSE), few, trace)
-    # A small formula that is nearly right may lack one weight, whose place a poor copy takes.
-    wider = add_missing(fit, few, PRECISION)
-    if wider is not fit:
-        fit = reduce(wider, few, trace)
+    fit = exchange(reduce(add_missing(fit, few), few, trace), few, trace)
     return settle_constants(refit(fit.formula, fit.weights, fit.constant, points), points)
 
 

@@ -8,10 +8,12 @@ from peql import symbolic
 from peql.formula import Formula
 from peql.nn import SymbolicNetwork
 from peql.refinement import (
+    EVIDENCE,
     Points,
     add_missing,
     as_trained,
     freeze_constant,
+    independent_rows,
     jacobian,
     refine,
     settle_constants,
@@ -172,8 +174,62 @@ def test_a_missing_weight_is_found():
     net, points = network(), points_of(truth)
     weights = near(net, TRUTH, spare=0.0)
     weights[:, 8] = 0.0
-    fit = add_missing(as_trained(net.layout, net.shapes, weights, points), points, enough=1e-20)
+    fit = add_missing(as_trained(net.layout, net.shapes, weights, points), points)
     assert float(fit.error.max()) < 1e-20
+
+
+def test_a_product_that_training_never_formed_is_found():
+    net = SymbolicNetwork(2)
+    points = points_of(lambda x, z, t: (t + 2) * x * z - 0.5 * z)
+    weights = torch.zeros(N_STEPS, net.n_weights, dtype=torch.float64)
+    weights[:, -2] = 1.0  # the output is x
+    fit = refine(net.layout, net.shapes, weights, points)
+    assert str(read(fit)[0].expression) == "x*z*a(t) - 0.5*z"
+    assert float(fit.error.max()) < 1e-26
+
+
+def test_rows_with_a_smooth_residual_count_for_less():
+    net, random = network(), np.random.default_rng(1)
+    weights = near(net, TRUTH, spare=0.0)
+    for index, values in TRUTH.items():
+        weights[:, index] = torch.from_numpy(values)
+
+    def rows(rest):
+        points = points_of(lambda x, z, t: truth(x, z, t) + 0.01 * rest(x, z))
+        return independent_rows(as_trained(net.layout, net.shapes, weights, points), points)
+
+    least, most = EVIDENCE
+    assert rows(lambda x, z: random.standard_normal(x.shape)) == most
+    assert rows(lambda x, z: x + z) < least + 0.2  # neighbours tell each other's
+    assert rows(lambda x, z: random.standard_normal(x.shape) * (x > 0.95)) < most  # few are large
+    assert rows(lambda x, z: 100 * (x + z)) == most  # no error: a term is lacking
+
+
+def test_a_smooth_error_keeps_no_spurious_term():
+    """A term that halves the error is kept where the rest is noise, and not where it is smooth."""
+    net = network()
+    random = np.random.default_rng(2)
+    kept = {}
+    for kind, rest in {
+        "noise": lambda z: random.standard_normal(z.shape),
+        "smooth": lambda z: np.sqrt(2) * np.cos(np.pi * z),
+    }.items():
+        points = points_of(lambda x, z, t: truth(x, z, t) + 1e-3 * (x + 0.55 * rest(z)))  # noqa: B023
+        weights = near(net, {**TRUTH, 7: np.zeros(N_STEPS)}, spare=0.0)
+        fit = refine(net.layout, net.shapes, weights, points)
+        kept[kind] = len(read(fit)[0].expression.args)
+    assert kept == {"noise": 3, "smooth": 2}
+
+
+def test_spare_units_lead_from_features_to_the_output():
+    net = SymbolicNetwork(2)
+    points = points_of(truth, n=5)
+    for primitive, features, flats in Formula(net.layout, net.shapes, []).spare_units():
+        formula = Formula(net.layout, net.shapes, flats)
+        assert formula.open == tuple(sorted(flats))
+        weights = [torch.ones_like(points.y)] * len(flats)
+        arguments = [points.x[..., feature] for feature in features]
+        torch.testing.assert_close(formula(weights, points.x), primitive.torch(*arguments))
 
 
 def test_fewer_rows_than_weights_are_not_fitted_by_all_of_them():
