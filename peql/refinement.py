@@ -167,8 +167,14 @@ def solve(
 
 
 def rescue(fit: Fit, points: Points, expected: Float[Tensor, " step"]) -> Fit:
-    """Steps that fit far worse than ``expected`` start again from a neighbour's solution."""
+    """Steps that fit far worse than ``expected`` start again from a neighbour's solution.
+
+    The weights of the output, in which it is linear, go first: they alone can make a term vanish
+    that is a product of weights, towards which Newton's steps only creep.
+    """
     weights, error = fit.weights.clone(), fit.error.clone()
+    linear = {column for column, _ in fit.formula.outputs[0]}
+    inner = [c or k not in linear for k, c in enumerate(fit.constant)]
     tried: set[tuple[int, int]] = set()
     while True:
         stuck = error > FAR * expected
@@ -188,7 +194,9 @@ def rescue(fit: Fit, points: Points, expected: Float[Tensor, " step"]) -> Fit:
             break
         tried.update(pairs)
         receivers, donors = (torch.tensor(column) for column in zip(*pairs, strict=True))
-        again = solve(fit.formula, weights[donors], fit.constant, points.at(receivers))
+        here = points.at(receivers)
+        start = solve(fit.formula, weights[donors], inner, here).weights
+        again = solve(fit.formula, start, fit.constant, here)
         for i, step in enumerate(receivers.tolist()):
             if again.error[i] < error[step]:
                 weights[step], error[step] = again.weights[i], again.error[i]

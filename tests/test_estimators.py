@@ -425,10 +425,11 @@ def test_varying_columns_must_differ(varying):
         peql.HEQL(**QUICK | {"varying": varying}).fit(X, y)
 
 
-def test_prunings_show_what_each_weight_is_worth(seql):
-    weights, errors = seql.prunings_["weights"], seql.prunings_["train_error"]
+def test_prunings_end_with_the_formula_that_was_kept(seql):
+    weights, equations = seql.prunings_["weights"], seql.prunings_["equation"]
     assert weights.is_monotonic_increasing and weights.is_unique
-    assert errors.iloc[0] > 1e6 * errors.min()
+    assert weights.iloc[0] == len(seql.formula_.open) < weights.iloc[-1]
+    assert equations.iloc[0] == str(seql.equation_)
 
 
 def test_standard_errors_have_the_shape_of_the_coefficients(fitted):

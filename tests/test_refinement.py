@@ -16,6 +16,7 @@ from peql.refinement import (
     independent_rows,
     jacobian,
     refine,
+    rescue,
     settle_constants,
     solve,
 )
@@ -237,3 +238,14 @@ def test_fewer_rows_than_weights_are_not_fitted_by_all_of_them():
     equation, _ = read(refine(net.layout, net.shapes, near(net, TRUTH), points))
     terms = symbolic.structure(symbolic.sympy.sympify("x**2 + z"), ["x", "z"])
     assert symbolic.structure(equation.expression, ["x", "z"]) == terms
+
+
+def test_a_term_may_vanish_at_one_t():
+    net = SymbolicNetwork(2, primitives=["square"], n_layers=1)
+    points = points_of(lambda x, z, t: np.where(np.arange(N_STEPS) == 2, 0.0, 2.0)[:, None] * x**2)
+    formula = Formula(net.layout, net.shapes, [0, 2])
+    start = torch.ones(N_STEPS, 2, 1, dtype=torch.float64)
+    fit = solve(formula, start, (False, False), points, max_iterations=8)
+    rescued = rescue(fit, points, points.floor)
+    assert float(fit.error.max()) > 1e-9
+    assert float(rescued.error.max()) < 1e-26
