@@ -14,7 +14,8 @@ from itertools import product
 from typing import Any
 
 import peql
-from peql import results, spring_chapter
+from peql import results
+from peql.chapters import springs
 
 TARGETS = ["spring_force", "spring_energy"]
 SEEDS = range(10)
@@ -25,11 +26,11 @@ def trial(target: str, model: str, seed: int) -> dict[str, Any]:
     """Fit one trial and measure it against the truth."""
     data = peql.datasets.load(target, random_state=seed)
     started = time.process_time(), time.perf_counter()
-    fitted = spring_chapter.make(model, random_state=seed, verbose=False)
+    fitted = springs.make(model, random_state=seed, verbose=False)
     fitted.fit(data.images_train, data.X_train["t"], data.y_train)
     cpu_seconds, seconds = time.process_time() - started[0], time.perf_counter() - started[1]
     return {
-        **spring_chapter.measure(fitted, data),
+        **springs.measure(fitted, data),
         "cpu_seconds": round(cpu_seconds, 2),
         "seconds": round(seconds, 2),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
@@ -48,7 +49,7 @@ def main() -> None:
     ]
     path = results.folder() / "spring.csv"
     table = results.run_sweep(path, trial, tasks, jobs=arguments.jobs, sources=SOURCES)
-    parameters = {model: spring_chapter.make(model).get_params() for model in spring_chapter.MODELS}
+    parameters = {model: springs.make(model).get_params() for model in springs.MODELS}
     results.write_origin(path, parameters, *SOURCES)
     summary = table.groupby(["target", "model"]).agg(
         trials=("seed", "size"),

@@ -3,7 +3,8 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from peql import datasets, drawings
+from peql import datasets
+from peql.chapters import drawings
 from peql.primitives import DEFAULT
 from peql.weights import HIDDEN
 

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 import sympy
 
-from peql import paper, results, scoreboard
+from peql import paper, results
+from peql.chapters import scoreboard
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from torch import nn
 
 import peql
-from peql import spring_chapter
 from peql.baselines import EncodedReLU
+from peql.chapters import springs
 from peql.datasets import load
 from peql.datasets.spring import HALF_WIDTH, PIXELS, TARGETS, draw_images, stiffness
 from peql.encoded import HALF, EncodedHEQL, EncodedSEQL, LinearMap, Rows
@@ -78,7 +78,7 @@ def test_training_pairs_are_near_and_some_test_pairs_are_not():
     apart = (data.X_train["psi2"] - data.X_train["psi1"]).abs()
     assert 3.9 < apart.max() <= 4
     # Two of nine of the square |psi| < 3 by halves: (1/3)² of it is farther apart than 4.
-    assert spring_chapter.extrapolated(data.X_test).mean() == pytest.approx(1 / 9, abs=0.01)
+    assert springs.extrapolated(data.X_test).mean() == pytest.approx(1 / 9, abs=0.01)
     assert data.X_train[["psi1", "psi2"]].abs().max().max() <= 3
 
 
@@ -107,10 +107,10 @@ def test_a_width_that_is_none_is_an_error():
 
 
 def test_the_force_is_found_and_the_latent_variable_is_the_position(fitted, force):
-    assert spring_chapter.right_terms(fitted, force)
-    assert abs(spring_chapter.line(fitted, force).r) > 0.999
-    assert spring_chapter.stiffness_error(fitted, force) < 0.05
-    inside, outside = spring_chapter.errors_of(fitted, force)
+    assert springs.right_terms(fitted, force)
+    assert abs(springs.line(fitted, force).r) > 0.999
+    assert springs.stiffness_error(fitted, force) < 0.05
+    inside, outside = springs.errors_of(fitted, force)
     assert inside < 1e-4 and outside < 1e-3
 
 
@@ -178,9 +178,9 @@ def test_a_target_that_is_zero_gives_zero(force):
 
 def test_relu_predicts_and_finds_no_equation(force):
     model = fit(EncodedReLU(encoder=dense(), max_iter=400, polish_iter=0, random_state=0), force)
-    inside, _ = spring_chapter.errors_of(model, force)
+    inside, _ = springs.errors_of(model, force)
     assert inside < 1e-2
-    assert "true_terms" not in spring_chapter.measure(model, force)
+    assert "true_terms" not in springs.measure(model, force)
 
 
 # --- any encoder, any number of images -------------------------------------------------------
@@ -280,8 +280,8 @@ def test_the_stiffness_of_the_true_equation_is_the_true_one(name):
         def latent(self, images):
             return 2 * data.X_test[["psi1", "psi2"]].to_numpy() - 1
 
-    assert spring_chapter.right_terms(Perfect(), data)
-    assert spring_chapter.stiffness_error(Perfect(), data) < 1e-12
+    assert springs.right_terms(Perfect(), data)
+    assert springs.stiffness_error(Perfect(), data) < 1e-12
 
 
 # --- bad input -------------------------------------------------------------------------------
@@ -361,6 +361,6 @@ def test_predicting_needs_a_fit_and_the_same_images(seql, force):
 
 def test_unknown_names_are_suggested():
     with pytest.raises(ValueError, match="force"):
-        spring_chapter.fit("forse", [], seed=0)
+        springs.fit("forse", [], seed=0)
     with pytest.raises(ValueError, match="HEQL"):
-        spring_chapter.fit("force", ["HEQLs"], seed=0)
+        springs.fit("force", ["HEQLs"], seed=0)

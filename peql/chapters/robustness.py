@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from . import datasets, estimators
-from .datasets import Dataset
-from .formatting import scientific, symbol, tex, text
-from .plots import FOUND, _legend, _styled
+from .. import datasets, estimators
+from ..datasets import Dataset
+from ..formatting import scientific, symbol, tex, text
+from ..plots import FOUND, _legend, _styled
 
 FULL = {"n_t": 128, "n_train": 512}  # the paper's size
 

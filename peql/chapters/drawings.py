@@ -17,12 +17,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 
-from ._suggest import unknown_name
-from .datasets import Dataset
-from .plots import SHADE, STYLE, TRUE, _legend, _look, _shade, _test_x
-from .primitives import DEFAULT, get
-from .truth import curve, feature, rows_at, true_equation
-from .weights import HIDDEN
+from .._suggest import unknown_name
+from ..datasets import Dataset
+from ..plots import SHADE, STYLE, TRUE, _legend, _look, _shade, _test_x
+from ..primitives import DEFAULT, get
+from ..truth import curve, feature, rows_at, true_equation
+from ..weights import HIDDEN
 
 INK, FAINT, OPEN = "#333333", "#9a9a9a", "#0072B2"
 CELL = 1.7  # side of a weight's square; the drawing is 100 wide

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import sympy
 
-from . import datasets, estimators, paper
-from .baselines import GroupSINDy, coefficient_mse, least_squares_limit
-from .chapters import Cases
-from .datasets import Dataset, expand_cross_terms
-from .datasets.pde import solve
-from .evaluation import has_true_terms
-from .formatting import scientific, tex, text
-from .truth import on_grid, true_equation
+from .. import datasets, estimators, paper
+from ..baselines import GroupSINDy, coefficient_mse, least_squares_limit
+from ..datasets import Dataset, expand_cross_terms
+from ..datasets.pde import solve
+from ..evaluation import has_true_terms
+from ..formatting import scientific, tex, text
+from ..truth import on_grid, true_equation
+from .analytic import Cases
 
 
 def fit(

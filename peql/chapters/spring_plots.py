@@ -15,8 +15,8 @@ import sympy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from . import plots
-from .datasets.spring import (
+from .. import plots
+from ..datasets.spring import (
     HALF_WIDTH,
     LONGEST,
     PIXELS,
@@ -26,10 +26,10 @@ from .datasets.spring import (
     draw_images,
     stiffness,
 )
-from .formatting import plain, scientific, text
-from .plots import SHADE, TRUE, Slider, _legend, _look, _styled
-from .spring_chapter import POSITIONS, line, stiffness_found, symbolic
-from .truth import on_grid, true_equation
+from ..formatting import plain, scientific, text
+from ..plots import SHADE, TRUE, Slider, _legend, _look, _styled
+from ..truth import on_grid, true_equation
+from .springs import POSITIONS, line, stiffness_found, symbolic
 
 Case = tuple[SpringDataset, Mapping[str, Any]]
 # Rings around crosses: all three are seen where they agree.

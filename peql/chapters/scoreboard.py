@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import sympy
 
-from . import paper, results
-from .datasets import analytic, pde
-from .formatting import scientific, symbol, tex, text
-from .table_command import STORED
+from .. import paper, results
+from ..datasets import analytic, pde
+from ..formatting import scientific, symbol, tex, text
+from ..table_command import STORED
 
 SWEEPS = {name: STORED[name].maker for name in ("analytic", "pde", "spring")}
 PDES = {"advection_diffusion": "advection–diffusion", "burgers": "Burgers'"}

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import sympy
 
-from . import datasets, encoded, paper
-from ._suggest import unknown_name
-from .baselines import EncodedReLU, by_term
-from .datasets.spring import LONGEST, SpringDataset
-from .encoded import EncodedRegressor, LinearMap
-from .evaluation import has_true_terms, scaled_mse
-from .formatting import scientific, tex, text
-from .truth import on_grid, true_equation
+from .. import datasets, encoded, paper
+from .._suggest import unknown_name
+from ..baselines import EncodedReLU, by_term
+from ..datasets.spring import LONGEST, SpringDataset
+from ..encoded import EncodedRegressor, LinearMap
+from ..evaluation import has_true_terms, scaled_mse
+from ..formatting import scientific, tex, text
+from ..truth import on_grid, true_equation
 
 MODELS: dict[str, type[EncodedRegressor]] = {
     "SEQL": encoded.EncodedSEQL,

@@ -10,12 +10,12 @@ import pandas as pd
 import sympy
 import torch
 
-from . import datasets, estimators, paper
-from ._suggest import unknown_name
-from .datasets import Dataset
-from .evaluation import has_true_terms, scaled_mse
-from .formatting import error, scientific, symbol, tex, text
-from .truth import feature, on_grid, true_equation
+from .. import datasets, estimators, paper
+from .._suggest import unknown_name
+from ..datasets import Dataset
+from ..evaluation import has_true_terms, scaled_mse
+from ..formatting import error, scientific, symbol, tex, text
+from ..truth import feature, on_grid, true_equation
 
 Case = tuple[Dataset, dict[str, Any]]
 Cases = Mapping[str, Case]

@@ -1,0 +1,22 @@
+"""What the chapters and pages of the book show: tables and figures beside the paper's.
+
+A module for each; what they share, and the chapters on analytic functions, is here by name.
+Nothing else in the package imports them.
+"""
+
+from .analytic import Case as Case
+from .analytic import Cases as Cases
+from .analytic import between as between
+from .analytic import equations as equations
+from .analytic import equations_at as equations_at
+from .analytic import errors as errors
+from .analytic import evaluate as evaluate
+from .analytic import failures as failures
+from .analytic import fit as fit
+from .analytic import missed_trials as missed_trials
+from .analytic import misses as misses
+from .analytic import mse as mse
+from .analytic import polynomial_error as polynomial_error
+from .analytic import set_up as set_up
+from .analytic import split_error as split_error
+from .analytic import statistics as statistics
