@@ -52,6 +52,7 @@ class Formula:
                 self.units += units
                 nodes = [*range(first, first + len(units)), *nodes]
         self.outputs = incoming
+        self._columns = nodes  # of the last layer
         self._used = self._nodes_in_use()
 
     def _nodes_in_use(self) -> set[int]:
@@ -110,6 +111,20 @@ class Formula:
             columns = nodes + columns
         return found
 
+    def output_weight(self, node: int) -> int:
+        """The flat index of the weight, open or not, that leads from a node to the output."""
+        return sum(i * o for i, o in self.shapes[:-1]) + self._columns.index(node)
+
+    def units_of_output(self) -> Iterator[tuple[int, list[int]]]:
+        """The weight of each unit that the output adds up, and the nodes that the unit reads."""
+        for column, node in self.outputs[0]:
+            if node >= self.n_features:
+                arguments = self.units[node - self.n_features].arguments
+                yield (
+                    self.open[column],
+                    [source for argument in arguments for _, source in argument],
+                )
+
     def spare_units(self) -> Iterator[tuple[Primitive, tuple[int, ...], list[int]]]:
         """Ways to add a unit of each primitive that has a copy not in use.
 
@@ -117,22 +132,19 @@ class Formula:
         argument, and last the one that leads from the unit to the output.
         """
         units = self.layout.units()
-        n_hidden = len(self.shapes) - 1
-        offsets = list(accumulate((i * o for i, o in self.shapes), initial=0))
+        offsets = accumulate((i * o for i, o in self.shapes), initial=0)
         met: list[Primitive] = []
-        for layer, (n_in, _) in enumerate(self.shapes[:-1]):
+        for layer, (offset, (n_in, _)) in enumerate(zip(offsets, self.shapes[:-1], strict=False)):
+            first = offset + n_in - self.n_features  # features are the last columns of a layer
             for k, (primitive, rows) in enumerate(units):
                 node = self.n_features + layer * len(units) + k
                 if node in self._used or primitive in met or not rows:
                     continue
                 met.append(primitive)
-                output = offsets[n_hidden] + (n_hidden - 1 - layer) * len(units) + k
                 for features in combinations_with_replacement(range(self.n_features), len(rows)):
-                    arguments = [
-                        offsets[layer] + row * n_in + n_in - self.n_features + feature
-                        for row, feature in zip(rows, features, strict=True)
-                    ]
-                    yield primitive, features, [*arguments, output]
+                    pairs = zip(rows, features, strict=True)
+                    arguments = [first + row * n_in + feature for row, feature in pairs]
+                    yield primitive, features, [*arguments, self.output_weight(node)]
 
     def __call__(
         self, weights: Sequence[Tensor], x: Float[Tensor, "step point feature"]

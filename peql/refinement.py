@@ -24,7 +24,7 @@ REACH = 4  # steps between a stuck step and a neighbour whose solution it tries
 EVIDENCE = 2.0, 8.0  # independent rows, least and most, that a step counts for
 MOSTLY = 1e-2  # share of y's power; a formula that leaves more lacks something
 COARSE = 1e-4  # share of y's power; while more is unexplained, additions are tried
-PATIENCE = 3  # additions in a row that may fail to improve a formula
+PATIENCE = 4  # additions in a row that may fail to improve a formula
 ARGUMENT = 0.25  # the weight of a feature in a unit that is added
 SETTLING = 5  # Gauss-Newton steps on the constants
 FEW = 8  # weights, all of which are tried before one is removed
@@ -241,10 +241,10 @@ def importance(fit: Fit, points: Points) -> Tensor:
 
 
 def remove_spare(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
-    """Remove weights one at a time while Schwarz's criterion falls.
+    """Remove weights, least important first, while Schwarz's criterion falls.
 
-    The least important one that can go does; of a few, the one that is missed least. What was
-    tried is added to ``trace``.
+    While there are many, groups of them go first, if the error rises by no more than it may for
+    one; of a few weights, the one that is missed least goes. What was tried is added to ``trace``.
     """
     rows = independent_rows(fit, points)
     best = fit.information(points, rows)
@@ -255,8 +255,8 @@ def remove_spare(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
     while smaller:
         fit, smaller = smaller, None
         expected = worth * torch.maximum(fit.error, points.floor)
-        for k in importance(fit, points).argsort().tolist():
-            rest = [flat for i, flat in enumerate(fit.formula.open) if i != k]
+        for group in _groups(importance(fit, points).argsort().tolist()):
+            rest = [flat for k, flat in enumerate(fit.formula.open) if k not in group]
             start = _restrict(fit, rest)
             if start[0].open in tried:
                 continue
@@ -266,11 +266,44 @@ def remove_spare(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
             candidate = refit(*start, points, expected)
             trace.append(candidate)
             score = candidate.information(points, rows)
-            if score < best:
+            close = (candidate.error * points.count).sum() <= (expected * points.count).sum()
+            if score < best and (close or len(group) == 1):
                 smaller, best = candidate, score
                 if len(fit.formula.open) > FEW:
                     break
     return fit
+
+
+def straighten(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
+    """Let the output read the arguments of a unit in its place, where Schwarz's criterion falls.
+
+    A sine of a small argument may stand for a straight line.
+    """
+    rows = independent_rows(fit, points)
+    best = fit.information(points, rows)
+    for unit, sources in list(fit.formula.units_of_output()):
+        direct = {fit.formula.output_weight(source): 0.0 for source in sources}
+        formula, weights, constant = _widen(fit, direct)
+        wider = Fit(formula, weights, constant, fit.error)
+        start = _restrict(wider, [flat for flat in formula.open if flat != unit])
+        if hopeless(*start, points, torch.maximum(fit.error, points.floor)):
+            continue
+        candidate = refit(*start, points)
+        trace.append(candidate)
+        score = candidate.information(points, rows)
+        if score < best:
+            return straighten(candidate, points, trace)
+    return fit
+
+
+def _groups(order: list[int]) -> Iterator[list[int]]:
+    """Weights to remove together: of many the first half, quarter, ...; then each one."""
+    n = len(order) // 2
+    while len(order) > FEW and n > 1:
+        yield order[:n]
+        n //= 2
+    for k in order:
+        yield [k]
 
 
 def independent_rows(fit: Fit, points: Points) -> float:
@@ -320,10 +353,12 @@ def add_missing(fit: Fit, points: Points) -> Fit:
 def exchange(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
     """Extend a reduced formula and reduce it again, as long as that makes it better.
 
-    What was removed early may have left its place to a poor copy.
+    What was removed early may have left its place to a poor copy, and what was added to a large
+    formula that lacks something is soon outweighed by what else is there.
     """
     while not fit.explains(PRECISION, points):
-        other = reduce(extend(fit, points), points, trace)
+        wider = add_missing(fit, points)
+        other = reduce(extend(fit, points) if wider is fit else wider, points, trace)
         rows = independent_rows(fit, points)
         worse = other.information(points, rows) >= fit.information(points, rows)
         if worse or other.formula.open == fit.formula.open:
@@ -477,7 +512,8 @@ def reduce(fit: Fit, points: Points, trace: list[Fit]) -> Fit:
     while len(fit.constant) < n_weights:
         n_weights = len(fit.constant)
         fit = replace(fit, constant=(False,) * n_weights)
-        fit = freeze_constant(remove_spare(fit, points, trace), points)
+        fit = straighten(remove_spare(fit, points, trace), points, trace)
+        fit = freeze_constant(fit, points)
     return fit
 
 

@@ -251,3 +251,13 @@ def test_a_term_may_vanish_at_one_t():
     fit = rescue(as_trained(net.layout, net.shapes, weights, points), points, points.floor)
     assert float(fit.error.max()) < 1e-26
     assert fit.weights[2, 0, 0] == 1.0
+
+
+def test_a_sine_does_not_stand_for_a_straight_line():
+    net = SymbolicNetwork(2, primitives=["sin"], n_layers=1)
+    points = points_of(lambda x, z, t: (t + 2) * x + 1e-4 * np.cos(np.pi * z))
+    weights = torch.zeros(N_STEPS, net.n_weights, dtype=torch.float64)
+    weights[:, 0] = 1e-3
+    weights[:, 2] = torch.from_numpy((T + 2) / (4 * np.pi * 1e-3))
+    fit = refine(net.layout, net.shapes, weights, points)
+    assert str(read(fit)[0].expression) == "x*a(t)"
