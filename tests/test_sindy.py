@@ -1,5 +1,7 @@
 """SINDy with group sparsity agrees with Rudy's, and the limit is what it says."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,13 @@ import sympy
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from peql.baselines import GroupSINDy, by_term, coefficient_mse, least_squares_limit
+from peql.baselines import (
+    GroupSINDy,
+    PlainSINDy,
+    by_term,
+    coefficient_mse,
+    least_squares_limit,
+)
 from peql.baselines._batched import ridge, triangle
 from peql.baselines.sindy import _surviving
 from peql.datasets import load
@@ -189,3 +197,24 @@ def test_coefficients_are_compared_by_term_and_not_by_letter():
     assert coefficient_mse(0.1 * u_xx + b(t) * cross, swapped, data) == pytest.approx(0)
     only = coefficient_mse(a(t) * u_xx, swapped, data)
     assert only == pytest.approx(np.mean(data.coefficients["a"] ** 2) / 2)
+
+
+def test_plain_sindy_needs_coefficients_that_do_not_vary():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.standard_normal((200, 3)), columns=["u", "v", "w"])
+    X["t"] = np.repeat(np.arange(10.0), 20)
+    constant, varying = 2 * X["u"] - 0.5, (X["t"] - 4) * X["u"]
+    plain = PlainSINDy(varying="t").fit(X, constant)
+    assert plain.terms_ == ["u", "1"]
+    np.testing.assert_allclose(plain.predict(X), constant, atol=1e-12)
+    errors = [
+        np.mean((cls(varying="t").fit(X, varying).predict(X) - varying) ** 2)
+        for cls in (PlainSINDy, GroupSINDy)
+    ]
+    assert errors[0] > 0.5 * varying.var() and errors[1] < 1e-20
+
+
+def test_plain_sindy_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pysindy", None)
+    with pytest.raises(ImportError, match=r"pip install 'peql\[sindy\]'"):
+        PlainSINDy(varying="t").fit(pd.DataFrame({"u": [1.0, 2.0], "t": 0.0}), [1.0, 2.0])

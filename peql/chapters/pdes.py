@@ -10,7 +10,7 @@ import pandas as pd
 import sympy
 
 from .. import datasets, estimators, paper
-from ..baselines import GroupSINDy, coefficient_mse, least_squares_limit
+from ..baselines import GroupSINDy, PlainSINDy, coefficient_mse, least_squares_limit
 from ..datasets import Dataset, expand_cross_terms
 from ..datasets.pde import solve
 from ..evaluation import has_true_terms
@@ -171,6 +171,19 @@ def sindy_without_the_answer() -> tuple[float, list[str]]:
     data = datasets.load("burgers", n_x=256, n_t=256, order=4)
     model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
     return u_t_mse(model, data), list(model.terms_)
+
+
+def plain_sindy(equations: Iterable[str]) -> pd.DataFrame:
+    """PySINDy, with one number for each term, beside SINDy with group sparsity."""
+    rows = {}
+    for name in equations:
+        data = datasets.load(name, cross_terms=True)
+        row = rows[title(name)] = {"true terms": str(len(data.coefficients.columns))}
+        for model, label in ((PlainSINDy, "plain"), (GroupSINDy, "group sparsity")):
+            fitted = model(varying=data.varying).fit(data.X_train, data.y_train)
+            row[f"terms, {label}"] = str(len(fitted.terms_))
+            row[f"u_t MSE, {label}"] = scientific(u_t_mse(fitted, data), 1)
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def derivative_limits(equations: Iterable[str]) -> pd.DataFrame:
