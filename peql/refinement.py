@@ -28,6 +28,7 @@ PATIENCE = 4  # additions in a row that may fail to improve a formula
 ARGUMENT = 0.25  # the weight of a feature in a unit that is added
 SETTLING = 5  # Gauss-Newton steps on the constants
 FEW = 8  # weights, all of which are tried before one is removed
+ITERATIONS = 60  # of a solution for few weights; for many, which is but a step on the way, a third
 SAMPLE = 16  # steps on which a removal is tried first
 DECISION_POINTS = 96  # rows per step on which removals are tried; the last fit uses all rows,
 DECISION_ROWS = 4096  # or this many rows in all, where steps are few
@@ -127,10 +128,10 @@ def solve(
     weights: Tensor,
     constant: Sequence[bool],
     points: Points,
-    max_iterations: int = 60,
 ) -> Fit:
     """Levenberg–Marquardt at every step at once, over the weights that are not constant."""
     free = [k for k, c in enumerate(constant) if not c]
+    max_iterations = ITERATIONS if len(free) <= FEW else ITERATIONS // 3
     weights = weights.clone()
     error = mean_squared_error(formula, weights, points)
     damping = torch.full_like(error, 1e-3)
@@ -221,10 +222,14 @@ def refit(
 def hopeless(
     formula: Formula, weights: Tensor, constant: Sequence[bool], points: Points, expected: Tensor
 ) -> bool:
-    """Whether most of a sample of steps is far from ``expected``: a cheap look before a solve."""
+    """Whether most of a sample of steps is far from ``expected``: a cheap look before a solve.
+
+    A step whose error is below the mean has no say: the mean is what counts in the end.
+    """
     steps = torch.arange(0, len(weights), max(1, len(weights) // SAMPLE))
     sample = solve(formula, weights[steps], constant, points.at(steps))
-    return bool((sample.error > FAR * expected[steps]).double().mean() > 0.5)
+    far = sample.error > FAR * expected[steps].clamp(min=float(expected.mean()))
+    return bool(far.double().mean() > 0.5)
 
 
 def _restrict(fit: Fit, open: Sequence[int]) -> tuple[Formula, Tensor, tuple[bool, ...]]:
@@ -427,6 +432,7 @@ def _linear_gain(
     gain = torch.where(
         power > 1e-12 * size, (new * rest).sum(1).square() / power.clamp(min=1e-300), 0.0
     )
+    gain = gain.nan_to_num(nan=0.0, posinf=0.0)  # a primitive may not be defined everywhere
     return gain.sum(0).unflatten(0, (n_new, n_degrees)).sum(-1)
 
 
