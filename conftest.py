@@ -1,6 +1,5 @@
 """For every test: shapes are checked. For nbval: the bare ``pytest --nbval notebooks/`` passes."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from jaxtyping import install_import_hook
 # The modules whose signatures name shapes are checked as they run. The public face is not:
 # its own errors for bad input are what the tests are after. Nor is the formula: its functions
 # within functions would be compiled anew at every call, and a fit take four times as long.
-SHAPED = ("gates", "network", "refinement", "training", "weights")
+SHAPED = ("nn.gates", "nn.network", "nn.weights", "engine.solver", "engine.training")
 install_import_hook(
     [f"peql.{name}" for name in SHAPED],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",  # an int is a float
@@ -18,9 +17,9 @@ install_import_hook(
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give nbval's kernels the surroundings in which the outputs were stored."""
-    os.environ["TQDM_DISABLE"] = "1"
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.pop("MPLBACKEND", None)  # kernels then choose the inline backend
+    from peql.cli import kernel  # after the hook above
+
+    kernel.prepare()
     option = config.option
     if option.nbval_sanitize_with is None:
         option.nbval_sanitize_with = str(Path(__file__).parent / "tests" / "nbval_sanitize.cfg")

@@ -3,7 +3,8 @@
     python benchmarks/bench.py            # about five minutes on one core
     python benchmarks/bench.py --quick    # a minute: fewer sizes, no whole trials
 
-Times on a shared machine are noisy; the ratios compare things measured in turn in the same run.
+Times on a shared machine are noisy; the ratios, listed once more at the end, compare things that
+were measured in turn in the same run, and are what to hold against another run.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from statistics import median
 import torch
 
 import peql
+from peql.engine.training import Descent
 from peql.nn import SymbolicNetwork
 from peql.primitives import Layout
-from peql.training import RMSProp
 
 POINTS = 16
 
@@ -45,7 +46,7 @@ def training_step(weights: str, n_steps: int, n_trials: int, fused: bool = True)
     network = SymbolicNetwork(1, weights=weights, n_steps=n_steps, n_trials=n_trials)
     if not fused:
         network.layout = ColumnLayout(network.layout.kinds)
-    optimiser = RMSProp((network.parameters(), 1e-3))
+    optimiser = Descent(torch.optim.RMSprop(network.parameters(), lr=1e-3))
     x = torch.rand(n_trials, n_steps, POINTS, 1) * 2 - 1
     steps = torch.linspace(-1, 1, n_steps)[:, None] if weights == "meta" else None
 
@@ -58,14 +59,14 @@ def training_step(weights: str, n_steps: int, n_trials: int, fused: bool = True)
 
 
 def milliseconds(*steps: Callable, rounds: int = 15) -> list[float]:
-    """Median time of each closure, taken in turn so that a busy moment hits all alike."""
+    """Median CPU time of each closure, taken in turn so that a busy moment hits all alike."""
     times: list[list[float]] = [[] for _ in steps]
     for round_ in range(rounds + 2):
         for closure, seen in zip(steps, times, strict=True):
-            start = time.perf_counter()
+            start = time.process_time()
             closure()
             if round_ >= 2:
-                seen.append(1e3 * (time.perf_counter() - start))
+                seen.append(1e3 * (time.process_time() - start))
     return [median(seen) for seen in times]
 
 
@@ -88,11 +89,13 @@ def main() -> None:
     )
     print(f"one SEQL step, 128 t x {POINTS} points: {fused:.2f} ms fused, {plain:.2f} ms with one")
     print(f"column at a time, {plain / fused:.2f} times as long")
+    ratios = {"a step, one column at a time / fused": plain / fused}
 
     rows = []
     for n in (32, 128) if quick else (32, 64, 128, 256, 512, 1024):
         seql, heql = milliseconds(training_step("stacked", n, 1), training_step("meta", n, 1))
         rows.append((n, seql, heql, heql / seql))
+        ratios[f"a step at {n} t, HEQL / SEQL"] = heql / seql
     table("ms a step over the number of t", "         t        SEQL        HEQL  HEQL/SEQL", rows)
 
     rows = []
@@ -101,20 +104,32 @@ def main() -> None:
             training_step("stacked", 128, 1), training_step("stacked", 128, n), rounds=7
         )
         rows.append((n, together, n * alone / together))
+        ratios[f"{n} trials one by one / together"] = n * alone / together
     table("ms a SEQL step over trials", "    trials          ms  speed-up against one by one", rows)
 
     if not quick:
-        rows = []
-        for model in ("SEQL", "HEQL"):
-            for name in ("f1", "f5"):
-                data = peql.datasets.load(name)
-                estimator = getattr(peql, model)(varying="t", random_state=0, verbose=False)
-                start = time.perf_counter()
-                estimator.fit(data.X_train, data.y_train)
-                rows.append((model, name, time.perf_counter() - start))
-        table("seconds a trial, refinement included", "     model        data     seconds", rows)
+        rows, seconds = [], {}
+        for name in ("f1", "f5"):
+            data = peql.datasets.load(name)
+            for model in ("SEQL", "HEQL"):
+                for refine in (False, True):
+                    options = {"varying": "t", "random_state": 0, "verbose": False}
+                    estimator = getattr(peql, model)(refine=refine, **options)
+                    start = time.process_time()
+                    estimator.fit(data.X_train, data.y_train)
+                    seconds[model, refine] = time.process_time() - start
+                rows.append((model, name, seconds[model, True], seconds[model, False]))
+                share = seconds[model, True] / seconds[model, False]
+                ratios[f"a trial of {model} on {name}, refined / trained only"] = share
+            ratios[f"a trial on {name}, HEQL / SEQL"] = (
+                seconds["HEQL", True] / seconds["SEQL", True]
+            )
+        header = "     model        data     refined  trained only"
+        table("CPU seconds a trial", header, rows)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"\npeak memory of this run: {peak:.0f} MB")
+    print(f"\npeak memory of this run: {peak:.0f} MB\n\nratios of this run")
+    for what, ratio in ratios.items():
+        print(f"{ratio:10.2f}  {what}")
 
 
 if __name__ == "__main__":

@@ -7,21 +7,23 @@ if TYPE_CHECKING:
     from . import datasets as datasets
     from . import nn as nn
     from . import primitives as primitives
-    from .checkpoint import load as load
-    from .encoded import EncodedHEQL as EncodedHEQL
-    from .encoded import EncodedSEQL as EncodedSEQL
-    from .estimators import EQL as EQL
-    from .estimators import HEQL as HEQL
-    from .estimators import SEQL as SEQL
+    from .estimators.encoded import EncodedHEQL as EncodedHEQL
+    from .estimators.encoded import EncodedSEQL as EncodedSEQL
+    from .estimators.loading import load as load
+    from .estimators.tabular import EQL as EQL
+    from .estimators.tabular import HEQL as HEQL
+    from .estimators.tabular import SEQL as SEQL
+    from .solution import Solution as Solution
 
 __version__ = "0.1.0"
 
 # Imported when first used: the command line and the processes of a sweep need not wait for torch.
 _MODULES = ("datasets", "nn", "primitives")
 _MEMBERS = {
-    **dict.fromkeys(("EQL", "SEQL", "HEQL"), "estimators"),
-    **dict.fromkeys(("EncodedSEQL", "EncodedHEQL"), "encoded"),
-    "load": "checkpoint",
+    **dict.fromkeys(("EQL", "SEQL", "HEQL"), "estimators.tabular"),
+    **dict.fromkeys(("EncodedSEQL", "EncodedHEQL"), "estimators.encoded"),
+    "load": "estimators.loading",
+    "Solution": "solution",
 }
 
 

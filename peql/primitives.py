@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import sympy
@@ -20,6 +20,11 @@ class Primitive:
 
     Both take ``arity`` arguments and must agree. Arity 0 is a constant.
 
+    The rest helps the search and may be left out. ``domain`` is "real", or "one sign" where the
+    argument must not pass zero. ``redundant_scale``: f(w g) follows from f(g) by a factor or an
+    added constant; ``redundant_shift``: so does f(g + b), or, with a ``partner``, from both.
+    ``slope`` is df/dg from g and f, for NumPy arrays; by default SymPy's derivative.
+
     >>> cube = Primitive("cube", lambda g: g**3, lambda g: g**3)
     >>> cube.sympy(sympy.Symbol("x"))
     x**3
@@ -29,12 +34,17 @@ class Primitive:
     torch: Callable[..., Any]
     sympy: Callable[..., Any]
     arity: int = 1
+    domain: str = "real"
+    redundant_scale: bool = False
+    redundant_shift: bool = False
+    partner: str | None = None
+    slope: Callable[..., Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle a registered primitive by its name: functions may be lambdas."""
         if _REGISTRY.get(self.name) == self:
             return get, (self.name,)
-        return Primitive, (self.name, self.torch, self.sympy, self.arity)
+        return Primitive, tuple(getattr(self, f.name) for f in fields(self))
 
 
 # Inputs are scaled to [-1, 1]; the factor lets a weight of order one reach two full periods there.
@@ -50,18 +60,47 @@ def register(primitive: Primitive) -> Primitive:
 
 
 register(Primitive("one", lambda: 1.0, lambda: sympy.Integer(1), arity=0))
-register(Primitive("identity", lambda g: g, lambda g: g))
-register(Primitive("square", lambda g: g * g, lambda g: g**2))
 register(
-    Primitive("sin", lambda g: torch.sin(FREQUENCY * g), lambda g: sympy.sin(4 * sympy.pi * g))
+    Primitive(
+        "identity",
+        lambda g: g,
+        lambda g: g,
+        redundant_scale=True,
+        redundant_shift=True,
+        slope=lambda g, f: 0 * g + 1,
+    )
+)
+register(
+    Primitive(
+        "square",
+        lambda g: g * g,
+        lambda g: g**2,
+        redundant_scale=True,
+        slope=lambda g, f: 2 * g,
+    )
+)
+register(
+    Primitive(
+        "sin",
+        lambda g: torch.sin(FREQUENCY * g),
+        lambda g: sympy.sin(4 * sympy.pi * g),
+        redundant_shift=True,
+        partner="cos",
+    )
 )
 register(Primitive("product", lambda g1, g2: g1 * g2, lambda g1, g2: g1 * g2, arity=2))
 
 # Beyond the paper's five.
 register(
-    Primitive("cos", lambda g: torch.cos(FREQUENCY * g), lambda g: sympy.cos(4 * sympy.pi * g))
+    Primitive(
+        "cos",
+        lambda g: torch.cos(FREQUENCY * g),
+        lambda g: sympy.cos(4 * sympy.pi * g),
+        redundant_shift=True,
+        partner="sin",
+    )
 )
-register(Primitive("tanh", torch.tanh, sympy.tanh))
+register(Primitive("tanh", torch.tanh, sympy.tanh, slope=lambda g, f: 1 - f * f))
 
 
 # The rest are guarded, so that no argument gives an infinite value or slope. The guards depend on
@@ -90,10 +129,37 @@ def _unless_zero(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda g: sympy.Integer(0) if sympy.sympify(g).is_zero else function(g)
 
 
-register(Primitive("exp", _exp, sympy.exp))
-register(Primitive("log", _log, _unless_zero(lambda g: sympy.log(sympy.Abs(g)))))
-register(Primitive("sqrt", _sqrt, lambda g: sympy.sqrt(sympy.Abs(g))))
-register(Primitive("reciprocal", _reciprocal, _unless_zero(lambda g: 1 / g)))
+register(Primitive("exp", _exp, sympy.exp, redundant_shift=True, slope=lambda g, f: f))
+register(
+    Primitive(
+        "log",
+        _log,
+        _unless_zero(lambda g: sympy.log(sympy.Abs(g))),
+        domain="one sign",
+        redundant_scale=True,
+        slope=lambda g, f: 1 / g,
+    )
+)
+register(
+    Primitive(
+        "sqrt",
+        _sqrt,
+        lambda g: sympy.sqrt(sympy.Abs(g)),
+        domain="one sign",
+        redundant_scale=True,
+        slope=lambda g, f: f / (2 * g),
+    )
+)
+register(
+    Primitive(
+        "reciprocal",
+        _reciprocal,
+        _unless_zero(lambda g: 1 / g),
+        domain="one sign",
+        redundant_scale=True,
+        slope=lambda g, f: -f * f,
+    )
+)
 
 DEFAULT = {"one": 2, "identity": 4, "square": 4, "sin": 2, "product": 2}
 """The paper's activations of one hidden layer and how often each is there."""

@@ -1,15 +1,31 @@
-"""Tables that sweeps leave in ``results/``: resumable, never half-written, with their origin."""
+"""The tables in ``results/``: what makes each, whether the present code did, and how it is run.
+
+A table ``results/<name>.csv`` belongs to a list of tasks, ``benchmarks/tasks/<name>.py``, which has
+
+- ``TASKS``, a function that yields one dict for each row, ``seed`` in it as a rule,
+- ``run(**task)``, which returns the rest of the row as a dict,
+
+and may have ``MEASURES`` (the columns that ``peql table`` summarises) or ``summary`` (a function of
+the table), ``finish`` (called with what ``run`` returned, returns what the row is to hold of it),
+``BESIDE`` (names of further tables that ``finish`` writes), ``N_TRIALS`` (restarts a
+run; 1), ``SECONDS`` (an estimate for one run, a number or a function of the task, until there are
+rows to tell) and ``PARAMETERS``
+(a function whose dict goes into the JSON file beside the table).
+"""
 
 from __future__ import annotations
 
-import ast
-import hashlib
+import datetime
+import importlib
 import json
 import os
 import platform
 import sys
 import tempfile
+import time
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib import metadata
 from io import StringIO
 from pathlib import Path
@@ -19,15 +35,15 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+from . import provenance
+
 PACKAGE = Path(__file__).parent
-# What decides a result; plots, tables and the command line may change without a new sweep.
-ENGINE = [
-    f"{name}.py"
-    for name in (
-        *("primitives", "gates", "weights", "network", "training", "formula", "refinement"),
-        *("symbolic", "tables", "estimators", "evaluation", "datasets/analytic"),
-    )
-]
+TASKS = "peql_tasks"  # the package as which benchmarks/tasks/ is imported
+# What a row says of its making, besides the task and its result.
+ORIGIN = (
+    *("run_seconds", "n_trials", "made_on", "engine", "peql_version"),
+    *("torch_version", "numpy_version", "python_version"),
+)
 
 
 def folder() -> Path:
@@ -46,114 +62,240 @@ def load(name: str) -> pd.DataFrame:
     return pd.read_csv(folder() / f"{name}.csv")
 
 
-def source_hash(*others: str) -> str:
-    """A fingerprint of the engine's code, and of ``others`` in the package if named.
+def maker(name: str) -> str:
+    """The command that makes a table.
 
-    Comments, docstrings, layout and the types of arguments do not count.
+    >>> maker("analytic")
+    'python benchmarks/run.py analytic'
+    """
+    return f"python benchmarks/run.py {name}"
 
-    >>> len(source_hash())
+
+# --- the lists of tasks ----------------------------------------------------------------------
+
+
+def _tasks_folder() -> Path:
+    return PACKAGE.parent / "benchmarks" / "tasks"
+
+
+def tables() -> list[str]:
+    """The names of the tables that there are lists of tasks for.
+
+    >>> "analytic" in tables()
+    True
+    """
+    return sorted(path.stem for path in _tasks_folder().glob("[!_]*.py"))
+
+
+def beside() -> dict[str, str]:
+    """The tables that are written beside others, each with the name of that one.
+
+    >>> beside().get("analytic") is None
+    True
+    """
+    return {other: name for name in tables() for other in getattr(task_module(name), "BESIDE", ())}
+
+
+def task_module(name: str) -> types.ModuleType:
+    """The module ``benchmarks/tasks/<name>.py``."""
+    if TASKS not in sys.modules:
+        package = types.ModuleType(TASKS)
+        package.__path__ = [str(_tasks_folder())]
+        sys.modules[TASKS] = package
+    return importlib.import_module(f"{TASKS}.{name}")
+
+
+def tasks(name: str) -> list[dict[str, Any]]:
+    """What the rows of a table are to be."""
+    listed = task_module(name).TASKS
+    return list(listed() if callable(listed) else listed)
+
+
+def run_task(name: str, expected: str, **task: Any) -> dict[str, Any]:
+    """One row of a table, in whatever process; ``expected`` is the engine that it must have."""
+    present = engine(name)
+    if present != expected:
+        raise RuntimeError(
+            f"this worker's engine ({present}) is not the one the run was started with "
+            f"({expected}): install the same source on both"
+        )
+    started = time.perf_counter()
+    row = task_module(name).run(**task)
+    return {**row, "run_seconds": round(time.perf_counter() - started, 2)}
+
+
+# --- what made a row -------------------------------------------------------------------------
+
+
+def _modules() -> dict[str, provenance.Module]:
+    """The package's modules and the lists of tasks, read anew where a file has changed."""
+    folders = {"peql": PACKAGE, TASKS: _tasks_folder()}
+    files = [path for place in folders.values() for path in sorted(place.rglob("*.py"))]
+    state = tuple((path, path.stat().st_mtime_ns) for path in (*files, *_data()))
+    if _READ.get("state") != state:
+        _READ.update(state=state, modules=provenance.read_modules(folders), engines={}, known={})
+    return _READ["modules"]
+
+
+_READ: dict[str, Any] = {}
+
+
+def _data() -> list[Path]:
+    kinds = {".json", ".csv", ".npz", ".parquet", ".txt"}
+    return [path for path in sorted(PACKAGE.rglob("*")) if path.suffix in kinds]
+
+
+def engine(name: str) -> str:
+    """The fingerprint of all that the runs of a table compute, as the code is now.
+
+    >>> len(engine("analytic"))
     12
     """
-    return _code_hash((*ENGINE, *others))
+    modules = _modules()
+    if name not in _READ["engines"]:
+        start = (f"{TASKS}.{name}", "run")
+        _READ["engines"][name] = provenance.fingerprint(modules, [start], _data(), _READ["known"])
+    return _READ["engines"][name]
 
 
 def package_hash() -> str:
-    """A fingerprint of the whole package: all its code, and the data files beside it.
+    """A fingerprint of the whole package, for what any part of it may have had a hand in.
 
     >>> len(package_hash())
     12
     """
-    data = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*")):
-        if path.suffix in {".json", ".mplstyle", ".csv"}:
-            data.update(path.read_bytes())
-    code = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
-    return hashlib.sha256(f"{_code_hash(code)}{data.hexdigest()}".encode()).hexdigest()[:12]
+    modules = provenance.read_modules({"peql": PACKAGE})
+    return provenance.fingerprint(modules, [(name, "") for name in modules], _data())
 
 
-def _code_hash(names: Iterable[str]) -> str:
-    digest = hashlib.sha256()
-    for name in names:
-        tree = ast.parse((PACKAGE / name).read_text())
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if isinstance(body, list) and body and _is_text(body[0]):
-                del body[0]
-            if isinstance(node, ast.arg):
-                node.annotation = None
-            if isinstance(node, ast.FunctionDef):
-                node.returns = None
-        digest.update(f"{name}\0{ast.unparse(tree)}\0".encode())
-    return digest.hexdigest()[:12]
-
-
-def _is_text(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
-
-
-def origin(*others: str) -> dict[str, str]:
-    """What made a row: versions and the fingerprint of the engine and ``others``."""
-    return _origin(source_hash(*others))
-
-
-def package_origin() -> dict[str, str]:
-    """What made a row that any part of the package may have had a hand in."""
-    return _origin(package_hash())
-
-
-def _origin(fingerprint: str) -> dict[str, str]:
-    versions = {f"{name}_version": metadata.version(name) for name in ("torch", "numpy")}
+def _versions() -> dict[str, str]:
     from . import __version__
 
     return {
         "peql_version": __version__,
-        "source_hash": fingerprint,
-        **versions,
+        **{f"{name}_version": metadata.version(name) for name in ("torch", "numpy")},
         "python_version": platform.python_version(),
     }
 
 
-def run_sweep(
-    path: Path,
-    run: Callable[..., dict[str, Any]],
-    tasks: Iterable[dict[str, Any]],
-    *,
-    jobs: int = 2,
-    sources: Sequence[str] = (),
-    made_by: dict[str, str] | None = None,
-    key: Sequence[str] | None = None,
-    finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
-    cluster: Any = None,
-) -> pd.DataFrame:
-    """Call ``run(**task)`` for every task not yet in the table at ``path``; returns the table.
+def package_origin() -> dict[str, str]:
+    """What made a row that any part of the package may have had a hand in."""
+    return {"source_hash": package_hash(), **_versions()}
 
-    A row is the task, what ``run`` returned, and its origin; a run that fails leaves its error in
-    the column "failure" and is tried again next time. The file is replaced as a whole after each
-    row, so a killed sweep loses only the runs under way. Rows made by other code (the engine
-    or ``sources``, files of the package) or other versions are redone; ``made_by`` says otherwise
-    what made a row. A row is known by the task's columns, or by those that ``key`` names.
 
-    The runs go to ``jobs`` processes here, or to ``cluster``, a Dask client. ``finish`` is called
-    in this process with what a run returned, and returns what the row is to hold of it.
+def problems(name: str) -> list[str]:
+    """Why a table is not what the present code would make, in words; none if it is."""
+    path = folder() / f"{name}.csv"
+    if not path.exists():
+        return ["there is no table"]
+    if name not in tables():
+        owner = beside().get(name)
+        return problems(owner) if owner else ["no list of tasks makes it"]
+    rows, present = _stored_rows(path), engine(name)
+    wanted, found = tasks(name), []
+    names = _columns(wanted)
+    others = sorted({row.get("engine", "?") for row in rows} - {present})
+    if others:
+        n_others = sum(row.get("engine") != present for row in rows)
+        found.append(f"{n_others} of {len(rows)} rows by engine {', '.join(others)}")
+    n_missing = len({_key(task, names) for task in wanted} - {_key(row, names) for row in rows})
+    if n_missing:
+        found.append(f"{n_missing} of {len(wanted)} rows are missing")
+    n_failed = sum(bool(row.get("failure")) for row in rows)
+    if n_failed:
+        found.append(f"{n_failed} runs failed")
+    return found
+
+
+def caption(name: str, table: pd.DataFrame | None = None) -> str:
+    """What made a table, in one line of Markdown; says so if that is not the present engine.
+
+    >>> trials = pd.DataFrame({"seed": [0, 1, 2, 5], "n_trials": 1, "made_on": "2026-01-01",
+    ...                        "engine": engine("analytic")})
+    >>> caption("analytic", trials).replace(engine("analytic"), "0123456789ab")
+    'Made by engine `0123456789ab`: seeds 0–2, 5, one trial each, on 2026-01-01;
+    [results/analytic.csv](../results/analytic.csv).'
     """
-    tasks = list(tasks)
-    names = list(key or (tasks[0] if tasks else ()))
-    made_by = made_by or origin(*sources)
-    rows = [
-        row
-        for row in _stored_rows(path)
-        if all(row.get(k) == v for k, v in made_by.items()) and not row.get("failure")
-    ]
-    done = {_key(row, names) for row in rows}
-    waiting = [task for task in tasks if _key(task, names) not in done]
-    results = _on_cluster(cluster, run, waiting) if cluster else _here(jobs, run, waiting)
-    order = {_key(task, names): i for i, task in enumerate(tasks)}
-    for task, result in tqdm(results, total=len(waiting), desc=path.stem, smoothing=0):
-        result = finish(result) if finish else result
+    table = load(name) if table is None else table
+    missing: dict[str, Any] = {
+        "engine": "not recorded",
+        "n_trials": 1,
+        "made_on": "a day not recorded",
+    }
+    table = table.assign(**{k: v for k, v in missing.items() if k not in table})
+    made = [f"`{each}`" for each in sorted(set(table["engine"].astype(str)))]
+    parts = [f"Made by engine{'s' * (len(made) > 1)} {', '.join(made)}: "]
+    if "seed" in table:
+        parts += [f"seeds {_ranges(table['seed'])}, "]
+    n_trials = sorted(set(table["n_trials"]))
+    each = " or ".join("one" if n == 1 else str(n) for n in n_trials)
+    parts += [f"{each} trial{'s' * (n_trials != [1])} each, "]
+    days = sorted(set(table["made_on"].astype(str)))
+    parts += [f"on {days[0]}" if len(days) == 1 else f"from {days[0]} to {days[-1]}"]
+    parts += [f"; [results/{name}.csv](../results/{name}.csv)."]
+    present = engine(name) if name in tables() else None
+    if made != [f"`{present}`"]:
+        now = f"`{present}`" if present else "not known"
+        parts += [f" **This is not the present engine** ({now}); `{maker(name)}` makes it anew."]
+    return "".join(parts)
+
+
+def _ranges(numbers: Iterable[Any]) -> str:
+    """Integers as ranges.
+
+    >>> _ranges([3, 0, 1, 2, 7])
+    '0–3, 7'
+    """
+    parts: list[list[int]] = []
+    for number in sorted({int(n) for n in numbers}):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{p[0]}–{p[-1]}" if p[1:] else str(p[0]) for p in parts)
+
+
+# --- running ---------------------------------------------------------------------------------
+
+
+class Sweep:
+    """A table in the making: ``run(**task)`` for every task that has no row at ``path`` yet.
+
+    A row is the task, what ``run`` returned, and ``made_by``; a run that fails leaves its error in
+    the column "failure" and is tried again next time. The file is replaced as a whole after each
+    row, so that a killed sweep loses only the runs under way. A stored row counts if it has the
+    same ``identity``, names in ``made_by`` (all of them by default). It is known by the task's
+    columns, or by those that ``key`` names. ``finish`` is called in this process with what a run
+    returned, and returns what the row is to hold of it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        run: Callable[..., dict[str, Any]],
+        tasks: Iterable[dict[str, Any]],
+        *,
+        made_by: dict[str, Any],
+        identity: Sequence[str] | None = None,
+        key: Sequence[str] | None = None,
+        finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ):
+        self.path, self.run, self.made_by, self.finish = path, run, made_by, finish
+        self.tasks = list(tasks)
+        self.names = list(key or _columns(self.tasks))
+        same = made_by if identity is None else {name: made_by[name] for name in identity}
+        self.rows = [
+            row
+            for row in _stored_rows(path)
+            if all(row.get(k) == str(v) for k, v in same.items()) and not row.get("failure")
+        ]
+        done = {_key(row, self.names) for row in self.rows}
+        self.waiting = [task for task in self.tasks if _key(task, self.names) not in done]
+        self._order = {_key(task, self.names): i for i, task in enumerate(self.tasks)}
+
+    def add(self, task: dict[str, Any], result: dict[str, Any]) -> None:
+        """Write one more row."""
+        result = self.finish(result) if self.finish else result
         taken = [name for name in result if name in task]
         if taken:
             raise ValueError(
@@ -161,10 +303,102 @@ def run_sweep(
             )
         if result.get("failure"):
             tqdm.write(f"failed: {task}: {result['failure']}")
-        rows.append({**task, **result, **made_by})
-        rows.sort(key=lambda row: order.get(_key(row, names), len(order)))
-        write_table(pd.DataFrame(rows), path)
-    return pd.read_csv(StringIO(pd.DataFrame(rows).to_csv(index=False))) if rows else pd.DataFrame()
+        kept = {k: v for k, v in self.made_by.items() if k not in task and k not in result}
+        self.rows.append({**task, **result, **kept})
+        self.rows.sort(key=lambda row: self._order.get(_key(row, self.names), len(self._order)))
+        write_table(self._frame(), self.path)
+
+    def _frame(self) -> pd.DataFrame:
+        """The rows as a table, what says how they were made at its end."""
+        frame = pd.DataFrame(self.rows)
+        last = [name for name in ORIGIN if name in frame]
+        return frame[[c for c in frame.columns if c not in last] + last]
+
+    def table(self) -> pd.DataFrame:
+        """The rows, as they are read from the file."""
+        if not self.rows:
+            return pd.DataFrame()
+        return pd.read_csv(StringIO(self._frame().to_csv(index=False)))
+
+
+def run_all(sweeps: Sequence[Sweep], *, jobs: int = 1, cluster: Any = None) -> None:
+    """Do what is waiting, in ``jobs`` processes here, or on ``cluster``, a Dask client."""
+    calls = [(number, sweep.run, t) for number, sweep in enumerate(sweeps) for t in sweep.waiting]
+    results = _on_cluster(cluster, calls) if cluster else _here(jobs, calls)
+    title = sweeps[0].path.stem if len(sweeps) == 1 else "rows"
+    for number, task, result in tqdm(results, total=len(calls), desc=title, smoothing=0):
+        sweeps[number].add(task, result)
+
+
+def run_sweep(
+    path: Path,
+    run: Callable[..., dict[str, Any]],
+    tasks: Iterable[dict[str, Any]],
+    *,
+    made_by: dict[str, Any],
+    jobs: int = 1,
+    cluster: Any = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """One sweep, run: its table. The ``options`` are those of ``Sweep``."""
+    sweep = Sweep(path, run, tasks, made_by=made_by, **options)
+    run_all([sweep], jobs=jobs, cluster=cluster)
+    return sweep.table()
+
+
+def table_sweep(
+    name: str, out: Path | None = None, tasks_: Iterable[dict[str, Any]] | None = None
+) -> Sweep:
+    """The sweep that makes a table: those rows that the present engine has not made."""
+    made_by = {
+        "n_trials": getattr(task_module(name), "N_TRIALS", 1),
+        "made_on": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "engine": engine(name),
+        **_versions(),
+    }
+    return Sweep(
+        (out or folder()) / f"{name}.csv",
+        partial(run_task, name, engine(name)),
+        tasks(name) if tasks_ is None else tasks_,
+        made_by=made_by,
+        identity=["engine"],
+        finish=getattr(task_module(name), "finish", None),
+    )
+
+
+def expected_seconds(name: str, sweep: Sweep) -> float | None:
+    """What the waiting runs of a table will take one after another; None if nothing tells.
+
+    From the rows of the stored table, of whatever engine, else from the list's ``SECONDS``.
+    """
+    if not sweep.waiting:
+        return 0.0
+    path = folder() / f"{name}.csv"
+    estimate = getattr(task_module(name), "SECONDS", None)
+    rows = pd.read_csv(path) if path.exists() else pd.DataFrame()
+    columns = [c for c in ("run_seconds", "cpu_seconds") if c in rows]
+    if not columns or rows[columns[0]].isna().all():
+        if estimate is None:
+            return None
+        return sum(estimate(t) if callable(estimate) else estimate for t in sweep.waiting)
+    case = [c for c in sweep.names if c != "seed" and c in rows]
+    seconds = rows[columns[0]].astype(float)
+    known = (
+        {key: float(seconds[part.index].mean()) for key, part in rows.astype(str).groupby(case)}
+        if case
+        else {}
+    )
+    known = {key if isinstance(key, tuple) else (key,): value for key, value in known.items()}
+    every = float(seconds.mean())
+    return sum(known.get(_key(task, case), every) for task in sweep.waiting)
+
+
+def write_origin(name: str, sweep: Sweep) -> None:
+    """Beside a table, a JSON file: what made its rows, and all parameters."""
+    made = {key: value for key, value in sweep.made_by.items() if key != "made_on"}
+    parameters: dict[str, Any] = getattr(task_module(name), "PARAMETERS", dict)()
+    content = json.dumps({**made, "parameters": parameters}, indent=2) + "\n"
+    write_whole(sweep.path.with_suffix(".json"), content)
 
 
 def _stored_rows(path: Path) -> list[dict[Any, Any]]:
@@ -174,44 +408,53 @@ def _stored_rows(path: Path) -> list[dict[Any, Any]]:
     return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
 
 
+def _columns(tasks: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for task in tasks for name in task))
+
+
 def _key(row: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(str(row.get(name)) for name in names)
+    return tuple("" if row.get(name) is None else str(row[name]) for name in names)
 
 
-Runs = Iterator[tuple[dict[str, Any], dict[str, Any]]]
+Call = tuple[int, Callable[..., dict[str, Any]], dict[str, Any]]  # whose, what, with what
+Runs = Iterator[tuple[int, dict[str, Any], dict[str, Any]]]
 
 
-def _here(jobs: int, run: Callable[..., dict[str, Any]], tasks: list[dict[str, Any]]) -> Runs:
+def _here(jobs: int, calls: list[Call]) -> Runs:
     """Each task with its result, as they come, from processes of this machine."""
     parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    return parallel(delayed(_call)(run, task) for task in tasks)
+    return parallel(delayed(_call)(*call) for call in calls)
 
 
-def _on_cluster(
-    client: Any, run: Callable[..., dict[str, Any]], tasks: list[dict[str, Any]]
-) -> Runs:
+def _on_cluster(client: Any, calls: list[Call]) -> Runs:
     """Each task with its result, as they come, from the workers of a Dask cluster."""
     from distributed import as_completed
 
-    [shared] = client.scatter([run], broadcast=True, hash=False)
-    futures = [client.submit(_call, shared, task, pure=False) for task in tasks]
-    waiting = {future.key: task for future, task in zip(futures, tasks, strict=True)}
+    runs = {number: run for number, run, _ in calls}
+    shared = dict(
+        zip(runs, client.scatter([*runs.values()], broadcast=True, hash=False), strict=True)
+    )
+    futures = [client.submit(_call, n, shared[n], task, pure=False) for n, _, task in calls]
+    waiting = {future.key: call for future, call in zip(futures, calls, strict=True)}
     for future in as_completed(futures, loop=client.loop):
         # What _call could not catch: a worker that died, or that cannot import peql.
         error = future.exception() if future.status == "error" else None
-        yield (waiting[future.key], _failure(error)) if error else future.result()
+        number, _, task = waiting[future.key]
+        yield (number, task, _failure(error)) if error else future.result()
         future.release()  # the executed notebooks need not pile up on the workers
 
 
-def _call(run: Callable[..., dict[str, Any]], task: dict[str, Any]) -> tuple[dict, dict]:
+def _call(
+    number: int, run: Callable[..., dict[str, Any]], task: dict[str, Any]
+) -> tuple[int, dict, dict]:
     # One thread, so that results do not depend on the number of cores.
     os.environ["OMP_NUM_THREADS"] = "1"  # if torch is yet to be imported
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     try:
-        return task, run(**task)
+        return number, task, run(**task)
     except Exception as error:  # one bad run must not end the others
-        return task, _failure(error)
+        return number, task, _failure(error)
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
@@ -222,12 +465,6 @@ def _failure(error: BaseException) -> dict[str, Any]:
 def write_table(table: pd.DataFrame, path: Path) -> None:
     """Write ``table`` as CSV."""
     write_whole(path, table.to_csv(index=False))
-
-
-def write_origin(path: Path, parameters: dict[str, Any], *others: str) -> None:
-    """Beside the table at ``path``, a JSON file: the origin of its rows and all parameters."""
-    content = {**origin(*others), "parameters": parameters}
-    write_whole(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
 
 
 def write_whole(path: Path, content: str) -> None:

@@ -7,7 +7,6 @@ all its cells ran; the first error ends the run.
 """
 
 import argparse
-import os
 import sys
 import time
 from pathlib import Path
@@ -15,6 +14,8 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+
+from peql.cli import kernel
 
 ROOT = Path(__file__).resolve().parents[1]
 # What would otherwise name the machine: the kernel's title and Python's patch version.
@@ -60,9 +61,7 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", type=Path, help="default: every one in notebooks/")
     paths = parser.parse_args().paths or sorted((ROOT / "notebooks").glob("*.ipynb"))
 
-    os.environ["TQDM_DISABLE"] = "1"
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.pop("MPLBACKEND", None)
+    kernel.prepare()
     for number, path in enumerate(paths, start=1):
         print(f"[{number}/{len(paths)}] {path.name}", flush=True)
         start = time.perf_counter()

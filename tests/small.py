@@ -4,6 +4,7 @@ from typing import Any
 
 QUICK: dict[str, Any] = {
     "varying": "t",
+    "method": "network",
     "primitives": ["one", "identity", "square", "sin"],
     "n_layers": 1,
     "max_iter": 400,

@@ -9,7 +9,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from small import HASTY, QUICK
 
 import peql
-from peql.evaluation import has_true_terms
+from peql.analysis.comparison import has_true_terms
 
 MODELS = [peql.EQL, peql.SEQL, peql.HEQL]
 
@@ -272,3 +272,34 @@ def test_bool_and_integer_columns_are_numbers(f1):
     flag, n = sympy.symbols("flag n")
     assert model.score(X, y) == pytest.approx(1.0)
     assert model.equation(t=1.0).subs({flag: 1, n: 2}) == pytest.approx(10.0)
+
+
+def test_too_many_features_are_refused_at_once():
+    X = np.zeros((20, 1001))
+    with pytest.raises(ValueError, match="1000 features: a law is looked for among at most 256"):
+        peql.SEQL(verbose=False).fit(X, np.arange(20.0))
+
+
+def dated():
+    random = np.random.default_rng(300)
+    day = np.repeat(np.arange(6.0), 20)
+    X = pd.DataFrame({"x": random.uniform(1, 3, 120)})
+    X["day"] = pd.Timestamp("2000-01-01") + pd.to_timedelta(day, unit="D")
+    return X, (1 + day) * X["x"]
+
+
+@pytest.mark.parametrize("model", [peql.SEQL, peql.HEQL])
+def test_dates_are_days_since_an_origin(model):
+    X, y = dated()
+    fitted = model(varying="day", method="search", verbose=False).fit(X, y)
+    assert fitted.coefficients_.index.tolist() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_allclose(fitted.predict(X), y)
+    assert fitted.equation("2000-01-03") == fitted.equation(2.0)
+    assert fitted.equation(pd.Timestamp("2000-01-03")) == fitted.equation(2.0)
+
+
+def test_heql_warns_beyond_the_range_of_t():
+    X, y = dated()
+    fitted = peql.HEQL(varying="day", method="search", verbose=False).fit(X, y)
+    with pytest.warns(UserWarning, match="1 of 120 rows have day outside"):
+        fitted.predict(X.assign(day=X["day"].where(X.index > 0, pd.Timestamp("2001-01-01"))))

@@ -6,6 +6,7 @@ tests are skipped; with ``PEQL_BROWSER=required``, as in CI, they then fail.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,6 +73,28 @@ ALL_CHANGED = f"""
 """
 
 
+# A picture without words for it; Sphinx puts its path where none were given.
+WITHOUT_ALT = """
+() => [...document.querySelectorAll("article img")]
+  .filter(i => !i.alt.trim() || i.alt.includes("_images/")).map(i => i.src)
+"""
+UNFRAMED = """
+() => [...document.querySelectorAll("article table.dataframe")]
+  .filter(t => !t.closest(".table-frame")).length
+"""
+# Tables that are wider than their frame, and how much wider than the window the page is.
+WIDE_TABLES = """
+() => [...document.querySelectorAll(".table-frame")]
+  .filter(f => f.scrollWidth > f.clientWidth + 1)
+  .map(f => f.textContent.trim().slice(0, 40) + " … " + (f.scrollWidth - f.clientWidth))
+"""
+OVERHANG = "() => document.documentElement.scrollWidth - window.innerWidth"
+FORMULA = """
+() => document.querySelector(".peql-scrub .found").textContent
+  + document.querySelector(".scrub-numbers").textContent
+"""
+
+
 def chromium() -> str:
     """Where Chromium is; skips, or fails where it is required."""
     found = next((path for path in map(shutil.which, NAMES) if path), None)
@@ -131,6 +154,8 @@ class Visit:
     size: int = 0
     n_equations: int = 0
     has_slider: bool = False
+    without_alt: list[str] = field(default_factory=list)
+    unframed: int = 0
 
 
 @pytest.fixture
@@ -178,7 +203,9 @@ def visits(browser: Browser) -> dict[str, Visit]:
         files = [u.removeprefix("file://") for u in page.evaluate(IMAGES) if u.startswith("file:")]
         visit.size = path.stat().st_size + sum(Path(f).stat().st_size for f in files)
         visit.n_equations = page.locator("mjx-container").count()
-        visit.has_slider = page.locator(".js-plotly-plot .slider-container").count() > 0
+        visit.has_slider = page.locator(".t-slider input").count() > 0
+        visit.without_alt = page.evaluate(WITHOUT_ALT)
+        visit.unframed = page.evaluate(UNFRAMED)
         context.close()
     return visits
 
@@ -218,15 +245,108 @@ def test_a_slider_changes_curve_and_equation(visits, context):
     assert {f"notebooks/{chapter}.html" for chapter in chapters} <= set(pages)
     for name in pages:
         page = open_page(context, name, Visit())
-        rail = page.locator(".js-plotly-plot .slider-rail-touch-rect").first
-        rail.scroll_into_view_if_needed()
+        slider = page.locator(".t-slider input").first
+        slider.scroll_into_view_if_needed()
         before, title = page.evaluate(CURVES), page.evaluate(TITLE)
         known = "your_own_data" not in name  # there the truth is measured points, no curve
         assert len(before) >= 1 + known, f"{name}: a true and a found curve"
-        box = rail.bounding_box()
+        box = slider.bounding_box()
         assert box is not None
         page.mouse.click(box["x"] + 0.85 * box["width"], box["y"] + box["height"] / 2)
         page.wait_for_function(ALL_CHANGED, arg=[before, title])
+        after = page.evaluate(CURVES), page.evaluate(TITLE)
+        slider.focus()
+        for _ in range(8):
+            page.keyboard.press("ArrowLeft")
+        page.wait_for_function(ALL_CHANGED, arg=list(after))
+
+
+def test_every_picture_has_words_for_it(visits):
+    assert {name: v.without_alt for name, v in visits.items() if v.without_alt} == {}
+
+
+def test_every_table_has_a_frame_and_a_csv_file(visits):
+    assert {name: v.unframed for name, v in visits.items() if v.unframed} == {}
+    for name in visits:
+        links = re.findall(r'class="table-csv"><a[^>]* href="([^"]+)"', (HTML / name).read_text())
+        for link in links:
+            lines = ((HTML / name).parent / link).read_text(encoding="utf-8").splitlines()
+            assert lines, f"{name}: {link}"  # a table of misses may have a head alone
+    assert len(list((HTML / "tables").glob("*.csv"))) > 20
+
+
+def test_every_figure_says_which_function_drew_it(visits):
+    found = [
+        (name, link)
+        for name in visits
+        for link in re.findall(r'class="painter"><a[^>]* href="([^"]+)"', (HTML / name).read_text())
+    ]
+    assert len(found) > 15
+    for name, link in found:
+        page, anchor = link.split("#")
+        code = ((HTML / name).parent / page).read_text(encoding="utf-8")
+        assert f'"{anchor}"' in code, f"{name}: {link}"
+
+
+def test_tables_fit_the_page_and_no_page_hangs_over_on_a_phone(visits, browser):
+    wide, over = {}, {}
+    for width, height in ((1200, 900), (390, 844)):
+        context = browser.new_context(viewport={"width": width, "height": height})
+        for name in visits:
+            page = open_page(context, name, Visit())
+            if width == 1200 and (tables := page.evaluate(WIDE_TABLES)):
+                wide[name] = tables
+            if (hang := page.evaluate(OVERHANG)) > 0:
+                over[name, width] = hang
+            page.close()
+        context.close()
+    assert (wide, over) == ({}, {})
+
+
+def test_dark_and_narrow_pages_are_not_empty(visits, browser):
+    for scheme, width in (("dark", 1200), ("light", 390)):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        blank = context.new_page()
+        empty = len(blank.screenshot())
+        for name in ("book/index.html", "book/training.html", "notebooks/02_analytic.html"):
+            page = open_page(context, name, Visit())
+            assert len(page.screenshot()) > 5 * empty, f"{name}: {scheme}, {width}"
+            theme = page.evaluate("() => document.documentElement.dataset.theme")
+            assert theme == scheme
+        context.close()
+
+
+def test_the_scrubber_moves_by_keyboard_and_mouse(visits, context):
+    page = open_page(context, "book/training.html", Visit())
+    seen = {page.evaluate(FORMULA)}
+    for name, key in (("step", "ArrowLeft"), ("price", "ArrowRight")):
+        page.locator(f".peql-scrub input[name={name}]").focus()
+        for _ in range(2):
+            page.keyboard.press(key)
+        assert page.evaluate(FORMULA) not in seen, name
+        seen.add(page.evaluate(FORMULA))
+    for value in ("f5", "HEQL"):
+        page.locator(f".peql-scrub input[value={value}]").check()
+        assert page.evaluate(FORMULA) not in seen, value
+        seen.add(page.evaluate(FORMULA))
+    page.locator(".peql-scrub button").click()
+    page.wait_for_function("() => document.querySelector('.peql-scrub .at').textContent === '4000'")
+
+
+def test_without_scripts_the_scrubber_shows_the_end(visits, browser):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{HTML.as_uri()}/book/training.html")
+    assert page.locator(".peql-scrub .found").inner_text() == "a(t) x² + b(t) x"
+    assert page.locator(".peql-scrub form").is_hidden()
+    context.close()
+
+
+def test_without_an_address_no_button_leads_to_a_repository(visits):
+    for name in visits:
+        text = (HTML / name).read_text(encoding="utf-8")
+        buttons = re.findall(r'<a href="([^"]*)"[^>]*\bbtn\b', text)
+        assert not [link for link in buttons if link.startswith("http")], name
 
 
 def test_search_finds_burgers(visits, context):

@@ -12,7 +12,8 @@ import torch
 from small import HASTY
 
 import peql
-from peql import checkpoint, primitives
+from peql import primitives
+from peql.estimators import checkpoint
 
 
 @pytest.fixture
@@ -77,17 +78,23 @@ def test_array_model_and_numpy_parameters_are_saved(f1, tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-def test_own_primitive_must_be_registered_to_load(f1, tmp_path):
+def test_own_primitive_must_be_registered(f1, tmp_path):
     cube = primitives.Primitive("cube", lambda g: g**3, lambda g: g**3)
     options = HASTY | {"primitives": ["identity", cube]}
-    peql.SEQL(**options).fit(f1.X_train, f1.y_train).save(tmp_path / "model")
-    with pytest.raises(ValueError, match="unknown primitive 'cube'"):
-        peql.load(tmp_path / "model")
+    model = peql.SEQL(**options).fit(f1.X_train, f1.y_train)
+    with pytest.raises(ValueError, match="'cube' is not registered"):
+        model.save(tmp_path / "model")
     primitives.register(cube)
     try:
+        model.save(tmp_path / "model")
         assert peql.load(tmp_path / "model").primitives == {"identity": 1, "cube": 1}
+        primitives.register(primitives.Primitive("cube", lambda g: g**5, lambda g: g**5))
+        with pytest.raises(ValueError, match="'cube' registered here has another meaning"):
+            peql.load(tmp_path / "model")
     finally:
         del primitives._REGISTRY["cube"]
+    with pytest.raises(ValueError, match="unknown primitive 'cube'"):
+        peql.load(tmp_path / "model")
 
 
 # --- files that are no models --------------------------------------------------------------
@@ -138,6 +145,20 @@ def header_with(path, **changes):
     rewrite(path, header=np.array(json.dumps({**header, **changes})))
 
 
+def solution_with(path, **changes):
+    header = json.loads(str(contents(path)["header"]))
+    header["solution"] |= changes
+    rewrite(path, header=np.array(json.dumps(header)))
+
+
+def vast(path):
+    """Small on disk, 8 GB in memory."""
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as file, file.open("spare.npy", "w") as f:
+        np.lib.format.write_array_header_1_0(
+            f, {"descr": "<f8", "fortran_order": False, "shape": (10**9,)}
+        )
+
+
 def text_member(path):
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("readme.txt", "hello")
@@ -170,11 +191,15 @@ DAMAGE = {
     "columns": lambda path: header_with(path, columns=["x"]),
     "columns too many": lambda path: header_with(path, columns=["x", "z", "t"]),
     "no t": lambda path: rewrite(path, t=None),
-    "no weights": lambda path: rewrite(path, **{"network.weights.value": None}),
-    "shape": lambda path: rewrite(path, **{"network.weights.value": np.zeros((1, 2, 3))}),
-    "text weights": lambda path: rewrite(path, **{"network.weights.value": np.array(["a"])}),
+    "no weights": lambda path: rewrite(path, weights=None),
+    "shape": lambda path: rewrite(path, weights=np.zeros((1, 2, 3))),
+    "text weights": lambda path: rewrite(path, weights=np.array(["a"])),
     "nan": lambda path: rewrite(path, t=np.full_like(contents(path)["t"], np.nan)),
-    "open": lambda path: rewrite(path, open=np.array([10**9])),
+    "output": lambda path: solution_with(path, output=[[0, 10**9]]),
+    "units": lambda path: solution_with(path, units=[["square", [[[0, 7]]]]]),
+    "many units": lambda path: solution_with(path, units=[["one", []]] * 20_000),
+    "meaning": lambda path: solution_with(path, meaning={"square": [1.0, 2.0]}),
+    "vast": lambda path: vast(path),
     "t": lambda path: rewrite(path, t=contents(path)["t"][:3]),
     "scale": lambda path: rewrite(path, x_scale=np.ones(5)),
 }

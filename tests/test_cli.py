@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 import peql
-from peql import cli, results, table_command
+from peql import cli, results
+from peql.cli import table as table_command
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = ("fit", "predict", "sweep", "table")
@@ -80,15 +81,14 @@ def test_every_stored_table_is_listed_and_can_be_summarised(capsys):
 
 
 def test_every_stored_table_says_what_makes_it():
-    assert set(table_command.stored()) <= set(table_command.STORED)
-    for stored in table_command.STORED.values():
-        script = stored.maker.split()[1]
-        assert (ROOT / script).is_file(), script
+    assert set(table_command.stored()) <= {*results.tables(), *results.beside()}
+    script = results.maker("analytic").split()[1]
+    assert (ROOT / script).is_file(), script
 
 
 def test_the_summary_of_the_analytic_sweep_counts_every_trial():
     trials = results.load("analytic")
-    summary = table_command.summary(trials, table_command.STORED["analytic"].measures)
+    summary = table_command.stored_summary("analytic", trials)
     assert summary["trials"].sum() == len(trials)
     for row in summary.to_dict("records"):
         mine = trials[(trials["function"] == row["function"]) & (trials["model"] == row["model"])]
@@ -124,11 +124,11 @@ def test_rows_are_the_stored_ones(capsys):
 
 def test_an_absent_table_names_the_command_that_makes_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(results, "folder", lambda: tmp_path)
-    for name, stored in table_command.STORED.items():
+    for name in results.tables():
         assert cli.main(["table", name]) == 2
-        assert stored.maker in capsys.readouterr().err
+        assert results.maker(name) in capsys.readouterr().err
     assert cli.main(["table"]) == 0
-    assert capsys.readouterr().out.count("absent") == len(table_command.STORED)
+    assert capsys.readouterr().out.count("absent") == len(results.tables())
     assert cli.main(["table", "nowhere/results.csv"]) == 2
     assert "no table at nowhere/results.csv" in capsys.readouterr().err
 

@@ -1,18 +1,20 @@
 """Standard errors, jumps and explanations of coefficient functions."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 import sympy
+from sklearn.base import clone
 from small import QUICK
 
 import peql
+from peql import primitives as P
+from peql.analysis.breaks import COLUMNS, _describe, find_breaks
+from peql.analysis.explanation import explain
 from peql.datasets.analytic import jagged, paper_grid, truth
-from peql.discontinuities import COLUMNS, _describe, find_breaks
-from peql.explanation import explain
-from peql.uncertainty import standard_errors
+from peql.engine.formula import Formula, Unit
+from peql.engine.rows import Scales
+from peql.solution import Solution
 
 NOISE = 0.05
 
@@ -43,16 +45,22 @@ def test_errors_of_coefficients_have_the_size_of_their_standard_errors(fitted_to
 
 def test_standard_errors_follow_the_noise(fitted_to_noise):
     model, data, y = fitted_to_noise
-    known = data.y_train + 2 * (y - data.y_train)
-    ratio = standard_errors(model, data.X_train, known) / standard_errors(model, data.X_train, y)
+    louder = clone(model).fit(data.X_train, data.y_train + 2 * (y - data.y_train))
+    assert louder.equation_ == model.equation_
+    ratio = louder.coefficient_errors_ / model.coefficient_errors_
     assert np.median(ratio) == pytest.approx(2, rel=0.1)
 
 
-def test_standard_errors_from_the_rows_are_those_of_the_fit():
-    data, y = noisy()
-    model = peql.SEQL(**QUICK, validation_fraction=0).fit(data.X_train, y)
-    again = standard_errors(model, data.X_train, y)
-    pd.testing.assert_frame_equal(again, model.coefficient_errors_, rtol=1e-6)
+def test_constants_have_standard_errors():
+    data, _ = noisy("f2")
+    random = np.random.default_rng(2)
+    y = data.y_train + NOISE * random.standard_normal(len(data.y_train))
+    model = peql.SEQL(**QUICK).fit(data.X_train, y)
+    amplitude = model.constants_
+    assert len(amplitude) == 1
+    wrong = (amplitude["value"] - 1) / amplitude["standard_error"]
+    assert abs(wrong.item()) < 4
+    assert 0 < amplitude["standard_error"].item() < NOISE
 
 
 def test_exact_data_have_no_error(fitted, f1):
@@ -64,12 +72,6 @@ def test_exact_data_have_no_error(fitted, f1):
 
 def test_without_refinement_nothing_was_solved_for(hasty):
     assert hasty.coefficient_errors_.isna().all(axis=None)
-
-
-def test_other_rows_than_the_fitted_are_refused(seql, f1):
-    few = f1.X_train["t"] > 0
-    with pytest.raises(ValueError, match="pass the rows that the model was fitted to"):
-        standard_errors(seql, f1.X_train[few], f1.y_train[few])
 
 
 def test_standard_errors_are_saved(tmp_path, fitted_to_noise):
@@ -155,16 +157,24 @@ def test_jumps_of_a_model(seql, heql, eql):
 # --- explanations ----------------------------------------------------------------------------
 
 
-def known(coefficients, error=0.0, **more):
-    """As much of a fitted model as explain needs."""
-    return SimpleNamespace(
-        t_=coefficients.index.to_numpy()[:, None],
-        coefficients_=coefficients,
-        coefficient_errors_=0 * coefficients + error,
-        varying_names_=["t"],
-        primitives=["one", "identity", "square", "sin"],
-        verbose=False,
-        **more,
+def known(coefficients, error=0.0):
+    """A solution a(t)·x² + b(t)·x, or a(t)·x, whose coefficient functions are given."""
+    n, names = len(coefficients), list(coefficients)
+    units = tuple(Unit(P.get("square"), (((None, 0),),)) for _ in names[1:])
+    formula = Formula(1, units, ((0, 1), (1, 0)) if units else ((0, 0),))
+    t = coefficients.index.to_numpy()[:, None]
+    scales = Scales(np.ones(1), np.zeros(1), 1.0, np.zeros(1), np.ones(1))
+    return Solution(
+        formula,
+        coefficients.to_numpy(),
+        (False,) * len(names),
+        t,
+        scales,
+        ("x",),
+        ("t",),
+        "y",
+        "stacked",
+        covariance=np.broadcast_to(error**2 * np.eye(len(names)), (n, len(names), len(names))),
     )
 
 
@@ -181,8 +191,8 @@ t = sympy.Symbol("t")
     ],
 )
 def test_coefficients_are_explained_by_pieces(name, expected):
-    table = explain(known(truth(name, np.unique(paper_grid(64)))), n_trials=2)
-    assert (table["verdict"] == "found").all()
+    table = explain(known(truth(name, np.unique(paper_grid(64)))))
+    assert (table["verdict"] == "consistent").all()
     assert table["coefficient"].tolist() == [c for c, _ in expected]
     grid = np.linspace(-3, 3, 7)
     for found, (_, true) in zip(table["expression"], expected, strict=True):
@@ -193,9 +203,9 @@ def test_coefficients_are_explained_by_pieces(name, expected):
 def test_what_is_no_formula_is_called_so():
     grid = np.unique(paper_grid(64))
     walk = np.cumsum(np.random.default_rng(0).standard_normal(len(grid)))
-    table = explain(known(pd.DataFrame({"a": walk}, index=grid)), n_trials=1, max_iter=100)
+    table = explain(known(pd.DataFrame({"a": walk}, index=grid)))
     assert table["verdict"].str.startswith("not found").any()
-    assert not (table["verdict"] == "found").all()
+    assert not (table["verdict"] == "consistent").all()
 
 
 def test_a_model_with_few_t_is_not_explained(seql):

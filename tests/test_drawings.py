@@ -5,8 +5,8 @@ import pytest
 
 from peql import datasets
 from peql.chapters import drawings
+from peql.nn.weights import HIDDEN
 from peql.primitives import DEFAULT
-from peql.weights import HIDDEN
 
 
 class Straight:

@@ -15,9 +15,10 @@ from sklearn.preprocessing import FunctionTransformer
 from small import HASTY, QUICK
 
 import peql
-from peql import estimators, primitives
-from peql.evaluation import coefficient_errors, has_true_terms
-from peql.symbolic import structure
+from peql import primitives, solution
+from peql.analysis.comparison import coefficient_errors, has_true_terms
+from peql.equation.reading import structure
+from peql.estimators import tabular as estimators
 
 MODELS = [peql.EQL, peql.SEQL, peql.HEQL]
 VARYING = [peql.SEQL, peql.HEQL]
@@ -189,7 +190,8 @@ def test_heql_predicts_between_and_beyond(f1):
     X = X.assign(t=X["t"] + 0.05)
     y = X["t"] * X["x"] ** 2 + 3 * np.sin(X["t"]) * X["x"]
     assert np.mean((model.predict(X) - y) ** 2) < 1e-3 * y.var()
-    assert np.isfinite(model.predict(X.assign(t=100.0))).all()
+    with pytest.warns(UserWarning, match="outside the fitted range"):
+        assert np.isfinite(model.predict(X.assign(t=100.0))).all()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, "one"])
@@ -227,6 +229,8 @@ def test_best_trial_is_by_validation_and_simplicity(validation, complexity, best
             "train_error": [0.3, 0.2, 0.1],
             "validation_error": validation,
             "complexity": complexity,
+            "method": "network",
+            "criterion": 0.0,
         }
     )
     assert estimators._choose(trials, exact=1e-22) == best
@@ -369,18 +373,18 @@ def test_refitting_forgets(f1):
 
 
 def test_latex_has_the_asked_precision(seql):
-    assert seql.latex() == r"x^{2} a{\left(t \right)} + x b{\left(t \right)}"
+    assert seql.latex() == r"a(t) \, x^{2} + b(t) \, x"
     random = np.random.default_rng(0)
     X = pd.DataFrame({"x": random.uniform(-1, 1, 200), "t": np.repeat(np.arange(4.0), 50)})
     model = peql.SEQL(**QUICK).fit(X, 1.23456 * X["x"])
-    assert model.latex(precision=3) == "1.23 x"
-    assert model.latex(precision=5) == "1.2346 x"
+    assert model.latex(precision=3) == r"1.23 \, x"
+    assert model.latex(precision=5) == r"1.2346 \, x"
 
 
 def test_prediction_of_many_t_is_made_in_blocks(heql, monkeypatch, f1):
     X = f1.X_test.assign(t=np.linspace(-3, 3, len(f1.X_test)))
     whole = heql.predict(X)
-    monkeypatch.setattr(estimators, "BLOCK", 100)
+    monkeypatch.setattr(solution, "BLOCK", 100)
     np.testing.assert_allclose(heql.predict(X), whole, rtol=1e-12, atol=1e-12)
 
 
@@ -409,7 +413,9 @@ def test_heql_varies_along_several_columns(tmp_path):
 def test_several_columns_scattered():
     X, y = two_columns(n=4000, points=1)
     model = peql.HEQL(**QUICK | {"varying": ["t1", "t2"]}).fit(X, y)
-    assert np.mean((model.predict(X) - y) ** 2) < 0.05 * np.var(y)
+    assert str(model.equation_) == "x**2 + x*a(t1, t2)"
+    # Where a(t1, t2) is a product of two weights, blending each between boxes costs accuracy.
+    assert np.mean((model.predict(X) - y) ** 2) < 0.005 * np.var(y)
 
 
 def test_seql_refuses_several_columns():
@@ -428,8 +434,9 @@ def test_varying_columns_must_differ(varying):
 def test_prunings_end_with_the_formula_that_was_kept(seql):
     weights, equations = seql.prunings_["weights"], seql.prunings_["equation"]
     assert weights.is_monotonic_increasing and weights.is_unique
-    assert weights.iloc[0] == len(seql.formula_.open) < weights.iloc[-1]
-    assert equations.iloc[0] == str(seql.equation_)
+    kept = seql.formula_.n_weights
+    assert 0 == weights.iloc[0] < kept < weights.iloc[-1]
+    assert equations[weights == kept].item() == str(seql.equation_)
 
 
 def test_standard_errors_have_the_shape_of_the_coefficients(fitted):

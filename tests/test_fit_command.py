@@ -1,6 +1,5 @@
 """The command line on a reader's own data."""
 
-import argparse
 import re
 from functools import partial
 
@@ -10,16 +9,18 @@ import pytest
 import sympy
 
 import peql
-from peql import fit_command
-from peql.fit_command import read_table, select
+from peql.cli import fit as fit_command
+from peql.cli import main, parser, report
 
-OPTIONS = ["--target", "y", "--varying", "t", "--primitives", "one", "identity", "square"]
+SMALL = {"primitives": ["one", "identity", "square"], "method": "network"}
+OPTIONS = ["--target", "y", "--varying", "t", "--method", "network"]
+OPTIONS += ["--primitives", "one", "identity", "square"]
 
 
 def run(*arguments):
-    parser = argparse.ArgumentParser()
-    fit_command.add_parser(parser.add_subparsers(required=True))
-    parsed = parser.parse_args([str(a) for a in arguments])
+    given = [str(a) for a in arguments]
+    parsed = parser().parse_args(given)
+    parsed.command_line = "peql " + " ".join(given)
     return parsed.run(parsed)
 
 
@@ -46,7 +47,6 @@ def test_the_equation_can_be_read_back(folder):
     written = sympy.sympify((folder / "o" / "equation.srepr").read_text())
     assert written == peql.load(folder / "o" / "model.npz").equation_
     assert (folder / "o" / "equation.txt").read_text().startswith("y = x**2*a(t) + x*b(t)\n")
-    assert "x^{2}" in (folder / "o" / "equation.tex").read_text()
 
 
 def test_coefficients_come_with_standard_errors(folder):
@@ -57,9 +57,33 @@ def test_coefficients_come_with_standard_errors(folder):
 
 def test_the_report_needs_nothing_else(folder):
     page = (folder / "o" / "report.html").read_text()
-    assert page.count("src='data:image/png;base64,") == 4
+    assert page.count(" src='data:image/png;base64,") == 4
     assert "<math" in page and "Trustworthy" in page
     assert not re.search(r"(src|href)=['\"](?!data:)", page)
+    assert "Content-Security-Policy" in page
+
+
+def test_the_report_says_what_was_done_and_what_the_coefficients_are(folder):
+    page = (folder / "o" / "report.html").read_text()
+    assert f"peql fit {folder / 'data.csv'}" in page
+    assert f"<td>{peql.__version__}</td>" in page
+    assert "<td>rows used</td>\n      <td>512</td>" in page
+    explained = page.split("What the coefficients are</h2>")[1].split("<h2>")[0]
+    assert "<td>a</td>" in explained and "<td>b</td>" in explained and "nan" not in explained
+    tried = page.split("Error against complexity</h2>")[1].split("<h2>")[0]
+    assert "x**2*a(t) + x*b(t)" in tried
+
+
+def test_equation_tex_is_an_equation(folder):
+    written = (folder / "o" / "equation.tex").read_text()
+    assert "y = a(t) \\, x^{2} + b(t) \\, x" in written
+    assert written.count("\\begin{equation}") == written.count("\\end{equation}") == 1
+
+
+def test_long_tables_are_cut_and_the_file_is_named():
+    cut = report._table(pd.DataFrame({"a": range(1000)}), file="coefficients.csv")
+    assert cut.count("<tr>") <= report.MOST_ROWS + 1
+    assert "The first 200 of 1,000 rows. <a href='coefficients.csv'>" in cut
 
 
 def test_predict_continues_the_table(folder, capsys):
@@ -76,7 +100,7 @@ def test_predict_continues_the_table(folder, capsys):
 
 def test_predict_names_missing_columns(folder):
     pd.DataFrame({"t": [3.0], "X": [2.0]}).to_csv(folder / "other.csv", index=False)
-    with pytest.raises(ValueError, match=r"has no columns \['x'\].*it has \['t', 'X'\]"):
+    with pytest.raises(ValueError, match=r"has no columns \['x'\].*uses; it has \['t', 'X'\]"):
         run("predict", folder / "o" / "model.npz", folder / "other.csv")
 
 
@@ -86,17 +110,68 @@ def test_nothing_trustworthy_is_exit_code_1(tmp_path, capsys):
     table = pd.DataFrame({**columns, "y": random.standard_normal(128)})
     table.to_parquet(tmp_path / "noise.parquet")
     assert run("fit", tmp_path / "noise.parquet", *OPTIONS, "--out", tmp_path / "o") == 1
-    assert "Nothing trustworthy was found" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "Nothing found" in told.out or "Not certain" in told.out
+    assert "--primitives default or trig" in told.out and "--trials 4" in told.out
+    assert "--method search" in told.out
+    assert told.out.endswith(f"report: {tmp_path / 'o' / 'report.html'}\n")
+    assert "fitting 128 rows at 4 values of t …" in told.err
+    assert "note: nothing found" in told.err and "Warning" not in told.err
 
 
 def test_an_existing_folder_is_not_overwritten(folder):
-    with pytest.raises(FileExistsError, match="name another folder with --out"):
+    with pytest.raises(FileExistsError, match="name another with --out"):
         run("fit", folder / "data.csv", *OPTIONS, "--out", folder / "o")
+    with pytest.raises(FileExistsError, match="name another with --out"):
+        run(
+            "predict", folder / "o" / "model.npz", folder / "data.csv", "--out", folder / "data.csv"
+        )
+
+
+@pytest.mark.parametrize("out", ["/proc/peql", "/dev/null/o", "absent/o"])
+def test_where_nothing_can_be_written_nothing_is_fitted(folder, monkeypatch, capsys, out):
+    monkeypatch.setattr(fit_command, "read_table", lambda *_: pytest.fail("work was begun"))
+    assert main(["fit", str(folder / "data.csv"), *OPTIONS, "--out", out]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_folder_that_appears_meanwhile_loses_no_result(tmp_path):
+    out = tmp_path / "o"
+    with (
+        pytest.raises(FileExistsError, match="the result is in") as raised,
+        fit_command.made_whole(out) as part,
+    ):
+        (part / "result").touch()
+        (out / "other").mkdir(parents=True)
+    kept = str(raised.value).split("is in ")[1]
+    assert (tmp_path / kept / "result").exists()
+
+
+def test_predict_asks_only_for_what_the_equation_uses(folder, tmp_path):
+    data = peql.datasets.load("f1", n_t=8, n_train=64)
+    spare = np.random.default_rng(0).uniform(size=len(data.X_train))
+    X = data.X_train.assign(spare=spare)
+    model = peql.SEQL(varying="t", random_state=0, **SMALL).fit(X, data.y_train)
+    assert "spare" not in str(model.equation_)
+    model.save(tmp_path / "m.npz")
+    data.X_test[:3].to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "p.csv"
+    assert run("predict", tmp_path / "m.npz", tmp_path / "new.csv", "--out", out) == 0
+    np.testing.assert_allclose(pd.read_csv(out)["predicted"], data.y_test[:3], rtol=1e-6)
+
+
+def test_a_target_named_like_a_coefficient_is_told_apart(folder, tmp_path, capsys):
+    table = pd.read_csv(folder / "data.csv").rename(columns={"y": "a"}).drop(columns="note")
+    table.to_csv(tmp_path / "a.csv", index=False)
+    options = ["--target", "a", *OPTIONS[2:], "--out", tmp_path / "o"]
+    assert run("fit", tmp_path / "a.csv", *options) == 0
+    left, _, right = capsys.readouterr().out.splitlines()[0].partition(" = ")
+    assert f"{left}(" not in right
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_an_interrupted_fit_leaves_nothing(folder, tmp_path, monkeypatch, error):
-    def interrupted(part, *_):
+    def interrupted(part, *_args):
         (part / "equation.txt").write_text("half")
         raise error
 
@@ -106,67 +181,6 @@ def test_an_interrupted_fit_leaves_nothing(folder, tmp_path, monkeypatch, error)
     with pytest.raises(error):
         run(*arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-# --- bad input -------------------------------------------------------------------------------
-
-GOOD = pd.DataFrame({"speed": [1.0, 2, 3], "time": [0.0, 0, 1], "force": [2.0, 4, 6]})
-
-
-@pytest.mark.parametrize(
-    ("change", "arguments", "message"),
-    [
-        (lambda d: d, ("forze", "time"), "unknown target column 'forze': did you mean 'force'"),
-        (lambda d: d, ("force", "tim"), "unknown varying column 'tim': did you mean 'time'"),
-        (lambda d: d, ("force", "time", ["sped"]), "unknown feature column 'sped'.*'speed'"),
-        (lambda d: d, ("force", "force"), r"\['force'\] are asked for twice"),
-        (lambda d: d, ("force", "time", ["time"]), r"\['time'\] are asked for twice"),
-        (lambda d: d[["time", "force"]], ("force", "time"), "no column besides"),
-        (
-            lambda d: d.assign(n="north"),
-            ("force", "time"),
-            "no numbers: {'n': 'north'}.*--features",
-        ),
-        (
-            lambda d: d.mask(d == 3),
-            ("force", "time"),
-            r"missing or infinite: 'speed' has 1 \(data rows 3\).*--drop-missing",
-        ),
-        (lambda d: d.replace(6, np.inf), ("force", "time"), "'force' has 1"),
-    ],
-)
-def test_bad_tables_are_explained(change, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        select(change(GOOD), *arguments)
-
-
-def test_incomplete_rows_are_left_out_on_request():
-    X, y = select(GOOD.mask(GOOD == 3), "force", "time", drop_missing=True)
-    assert X["speed"].tolist() == [1, 2]
-    assert len(y) == 2
-    with pytest.raises(ValueError, match="0 complete rows are left"):
-        select(GOOD.mask(GOOD >= 2), "force", "time", drop_missing=True)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.xlsx", "x", "'.xlsx' are not read, only .csv"),
-        ("a.csv", "", "cannot be read as a table"),
-        ("a.csv", "x,y\n", "has no rows"),
-        ("a.csv", "x;y\n1;2\n", "separate columns by commas"),
-        ("a.parquet", "x,y\n1,2\n", "cannot be read as a table"),
-    ],
-)
-def test_bad_files_are_explained(tmp_path, name, content, message):
-    (tmp_path / name).write_text(content)
-    with pytest.raises(ValueError, match=message):
-        read_table(tmp_path / name)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        read_table(tmp_path / "none.csv")
 
 
 @pytest.mark.parametrize("command", ["fit", "predict"])

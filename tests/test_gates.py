@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from peql.gates import BETA, GAMMA, ZETA, HardConcreteGates
+from peql.nn.gates import BETA, GAMMA, ZETA, HardConcreteGates
 
 
 def gates_at(*log_alpha):

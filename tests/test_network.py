@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
+from peql.engine.formula import Formula
+from peql.engine.training import l0_factor, learning_rate_factor, smoothness_loss
 from peql.nn import SymbolicNetwork
-from peql.refinement import Formula
-from peql.training import l0_factor, learning_rate_factor, smoothness_loss
-from peql.weights import HIDDEN, MetaWeights
+from peql.nn.weights import HIDDEN, MetaWeights
 
 KINDS = ["single", "stacked", "meta"]
 
@@ -70,9 +70,10 @@ def test_formula_of_open_weights_is_the_dense_network(kind):
     x = torch.randn(5, 16, 2, dtype=torch.float64)
     weights = (net.weights(steps_of(kind)) * net.gates.expected()[:, None])[0].detach()
     weights = weights.expand(5, -1)
-    formula = Formula(net.layout, net.shapes, torch.nonzero(keep[0]).squeeze(-1).tolist())
-    assert 0 < len(formula.open) <= int(keep.sum())
-    columns = [weights[:, k, None] for k in formula.open]
+    opened = torch.nonzero(keep[0]).squeeze(-1).tolist()
+    formula, flats = Formula.of_network(net.layout, net.shapes, opened)
+    assert 0 < len(flats) <= int(keep.sum())
+    columns = [weights[:, k, None] for k in flats]
     dense = net(x, steps_of(kind))[..., 0].detach()
     torch.testing.assert_close(formula(columns, x), dense, rtol=1e-10, atol=1e-10)
 
@@ -95,16 +96,6 @@ def test_meta_weights_are_a_broken_line_flat_outside():
     torch.testing.assert_close(
         unit(between).flatten(), torch.tensor([0.0, 1.0, 1.0, -2.0], dtype=torch.float64)
     )
-
-
-def test_meta_weights_fit_more_values_than_units_by_least_squares():
-    n = 3 * HIDDEN[-1]
-    unit = MetaWeights(1, [1]).double()
-    t = torch.linspace(-1, 1, n, dtype=torch.float64)[:, None]
-    unit.interpolate(t, torch.sin(5 * t))
-    torch.testing.assert_close(unit(t)[0], torch.sin(5 * t), rtol=0, atol=1e-3)
-    unit.interpolate(t, 3 * t + 1)  # a straight line is a broken line
-    torch.testing.assert_close(unit(t)[0], 3 * t + 1, rtol=0, atol=1e-9)
 
 
 def test_network_works_behind_an_encoder():

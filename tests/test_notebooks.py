@@ -13,8 +13,8 @@ import pytest
 import sympy
 
 from peql import results
-from peql.formatting import text
-from peql.sweep import parameters_of
+from peql.cli.notebook import parameters_of
+from peql.equation.writing import text
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -109,7 +109,7 @@ def test_an_ignoring_cell_is_recognised():
 @each_notebook
 def test_every_parameter_has_a_default_and_a_comment(path):
     [cell] = [c for c in code_cells(path) if "parameters" in c.metadata.get("tags", [])]
-    defaults = parameters_of(cell.source)
+    defaults = parameters_of(path)
     lines = [line for line in cell.source.splitlines() if line.strip()]
     assert len(defaults) == len(lines), "one line for each parameter"
     assert [line for line in lines if "  # " not in line] == []
@@ -122,7 +122,7 @@ import sys
 import torch
 from small import QUICK
 import peql
-from peql.formatting import text
+from peql.equation.writing import text
 
 torch.set_num_threads(int(sys.argv[1]))
 assert torch.get_num_threads() == int(sys.argv[1])

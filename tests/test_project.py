@@ -3,12 +3,18 @@
 import ast
 import importlib.metadata
 import operator
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+import pandas
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -44,6 +50,55 @@ def test_lock_satisfies_pyproject() -> None:
         pin = pins.get(canonicalize_name(required.name))
         assert pin is not None, f"{text} has no pin in requirements.lock"
         assert required.specifier.contains(pin), f"{text} is not met by {pin}"
+
+
+def test_every_dependency_has_a_lower_bound() -> None:
+    """Which ``make test-oldest`` installs."""
+    for text in PROJECT["dependencies"]:
+        assert [s.operator for s in Requirement(text).specifier] == [">="], text
+
+
+def test_pyproject_make_and_readme_name_the_same_pythons() -> None:
+    allowed = SpecifierSet(PROJECT["requires-python"])
+    pythons = [f"3.{minor}" for minor in range(8, 20) if allowed.contains(f"3.{minor}.0")]
+    marks = [text.rsplit(" ", 1)[1] for text in PROJECT["classifiers"] if "Python :: 3." in text]
+    assert marks == pythons
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    [names] = re.findall(r"^PYTHON \?= (.*) python3#", makefile, re.MULTILINE)
+    assert names.split() == [f"python{version}" for version in pythons]
+    [(low, high)] = re.findall(r"\((3, \d+)\) <= sys.version_info < \((3, \d+)\)", makefile)
+    assert PROJECT["requires-python"] == f">={low},<{high}".replace(", ", ".")
+    *most, last = pythons
+    told = f"{', '.join(most)} or {last}"
+    assert f"With Python {told} and `make`" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_an_editable_install_wins_in_the_folder_above_a_clone_called_peql(tmp_path: Path) -> None:
+    clone = tmp_path / "above" / "peql"
+    clone.mkdir(parents=True)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, clone)
+    shutil.copytree(ROOT / "peql", clone / "peql", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "site").mkdir()
+    build = f"from setuptools.build_meta import build_editable as b; b({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=clone, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    # Without the installed peql that runs the tests, but with what it needs.
+    needs = str(Path(pandas.__file__).parents[1])
+    use = f"import site, sys; site.addsitedir({str(tmp_path / 'site')!r})"
+    use += f"; sys.path.append({needs!r})"
+    use += "; import peql; peql.SEQL; print(peql.__file__)"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    told = subprocess.run(
+        [sys.executable, "-S", "-c", use],
+        cwd=clone.parent,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert Path(told.stdout.strip()) == clone / "peql" / "__init__.py"
 
 
 def test_environment_installs_the_lock_and_nothing_else() -> None:

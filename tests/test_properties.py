@@ -86,7 +86,7 @@ def test_any_table_gives_an_error_or_a_finite_answer(table, cls, refine):
     seed=st.integers(0, 2**32 - 1),
 )
 def test_any_curve_has_finite_breaks(n, scale, t_scale, error, seed):
-    from peql.discontinuities import _describe, find_breaks
+    from peql.analysis.breaks import _describe, find_breaks
 
     random = np.random.default_rng(seed)
     t = np.unique(random.uniform(-1, 1, n)) * t_scale

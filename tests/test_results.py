@@ -1,17 +1,24 @@
 """Sweeps: resumable, never half-written, redone when the code changes."""
 
+import ast
+import inspect
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from peql import results
 
+ROOT = Path(__file__).resolve().parents[1]
 TASKS = [{"name": name, "seed": seed} for name in "ab" for seed in range(3)]
+MADE_BY = {"engine": "0123456789ab", "numpy_version": "1"}
 
 SLOW_SWEEP = """
 import sys, time
@@ -22,15 +29,20 @@ def run(seed):
     time.sleep(0.05)
     return {"value": seed / 7}
 
-results.run_sweep(Path(sys.argv[1]), run, [{"seed": k} for k in range(400)], jobs=1)
+tasks = [{"seed": k} for k in range(400)]
+results.run_sweep(Path(sys.argv[1]), run, tasks, made_by={"engine": "e"})
 """
+
+
+def sweep(path, run, tasks, **options):
+    return results.run_sweep(path, run, tasks, **{"made_by": MADE_BY, **options})
 
 
 def test_rows_hold_task_result_and_origin(tmp_path):
     path = tmp_path / "table.csv"
-    table = results.run_sweep(path, lambda name, seed: {"value": seed / 3}, TASKS, jobs=1)
+    table = sweep(path, lambda name, seed: {"value": seed / 3}, TASKS)
     assert table["value"].tolist() == [0, 1 / 3, 2 / 3] * 2
-    assert set(table["source_hash"]) == {results.source_hash()}
+    assert set(table["engine"]) == {MADE_BY["engine"]}
     pd.testing.assert_frame_equal(pd.read_csv(path), table, check_dtype=False)
 
 
@@ -41,55 +53,260 @@ def test_a_second_run_does_only_what_is_missing(tmp_path):
         done.append((name, seed))
         return {"value": seed}
 
-    results.run_sweep(path, run, TASKS[:4], jobs=1)
-    table = results.run_sweep(path, run, TASKS, jobs=1)
+    sweep(path, run, TASKS[:4])
+    table = sweep(path, run, TASKS)
     assert done == [tuple(task.values()) for task in TASKS]
     assert len(table) == len(TASKS)
 
 
-def test_rows_of_other_code_are_redone(tmp_path, monkeypatch):
+def test_rows_of_another_engine_are_redone(tmp_path):
     path, done = tmp_path / "table.csv", []
 
     def run(name, seed):
         done.append(seed)
         return {"value": seed}
 
-    results.run_sweep(path, run, TASKS[:2], jobs=1)
-    monkeypatch.setattr(results, "source_hash", lambda *others: "other")
-    results.run_sweep(path, run, TASKS[:2], jobs=1)
+    sweep(path, run, TASKS[:2])
+    sweep(path, run, TASKS[:2], made_by={**MADE_BY, "engine": "other"})
     assert done == [0, 1, 0, 1]
+    # By other versions too, unless only the engine identifies a row.
+    versions = {"engine": "other", "numpy_version": "2"}
+    sweep(path, run, TASKS[:2], made_by=versions, identity=["engine"])
+    assert done == [0, 1, 0, 1]
+    sweep(path, run, TASKS[:2], made_by=versions)
+    assert done == [0, 1, 0, 1, 0, 1]
 
 
 def test_a_killed_sweep_leaves_whole_rows_and_goes_on(tmp_path):
     path = tmp_path / "table.csv"
     environment = {**os.environ, "TQDM_DISABLE": "1"}
-    sweep = subprocess.Popen([sys.executable, "-c", SLOW_SWEEP, str(path)], env=environment)
+    process = subprocess.Popen([sys.executable, "-c", SLOW_SWEEP, str(path)], env=environment)
     deadline = time.monotonic() + 120
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
-    sweep.send_signal(signal.SIGKILL)
-    sweep.wait()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
     kept = pd.read_csv(path)
     assert 1 <= len(kept) < 400
     assert kept["value"].tolist() == [k / 7 for k in range(len(kept))]
-    table = results.run_sweep(
-        path, lambda seed: {"value": seed / 7}, [{"seed": k} for k in range(400)], jobs=1
+    table = sweep(
+        path,
+        lambda seed: {"value": seed / 7},
+        [{"seed": k} for k in range(400)],
+        made_by={"engine": "e"},
     )
     assert len(table) == 400
 
 
-def test_the_hash_sees_code_and_not_comments(tmp_path, monkeypatch):
-    for name in results.ENGINE:
-        copy = tmp_path / name
-        copy.parent.mkdir(exist_ok=True)
-        copy.write_text((results.PACKAGE / name).read_text())
-    before = results.source_hash()
-    monkeypatch.setattr(results, "PACKAGE", tmp_path)
-    file = tmp_path / "gates.py"
-    file.write_text(file.read_text() + "\n# a comment\n")
-    assert results.source_hash() == before
-    file.write_text(file.read_text().replace("2 / 3", "1 / 3"))
-    assert results.source_hash() != before
+# --- what identifies an engine -----------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """A copy of the package and the lists of tasks that a test may change."""
+    shutil.copytree(results.PACKAGE, tmp_path / "peql", ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
+    monkeypatch.setattr(results, "PACKAGE", tmp_path / "peql")
+    return tmp_path / "peql"
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def engines():
+    return {name: results.engine(name) for name in results.tables()}
+
+
+def test_where_a_copy_lies_does_not_count(copied, monkeypatch):
+    there = engines()
+    monkeypatch.undo()
+    assert engines() == there
+
+
+def test_comments_docstrings_annotations_and_messages_do_not_count(copied):
+    before = engines()
+    gates = copied / "nn" / "gates.py"
+    tree = ast.parse(gates.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.body.insert(0, ast.parse("'Another text.'").body[0])
+            node.returns = ast.parse("Any").body[0].value
+    ast.fix_missing_locations(tree)
+    gates.write_text("# a comment\n" + ast.unparse(tree))
+    assert engines() == before
+
+
+def test_a_change_of_what_is_computed_counts_for_those_who_use_it(copied):
+    before = engines()
+    edit(copied / "nn" / "gates.py", "2 / 3", "1 / 3")
+    assert all(engines()[name] != before[name] for name in before)
+    edit(copied / "nn" / "gates.py", "1 / 3", "2 / 3")
+    assert engines() == before
+    edit(copied / "datasets" / "spring.py", "def draw_images(", "x = 1\n\n\ndef draw_images(")
+    assert engines() == before  # nothing uses it
+    edit(copied / "datasets" / "spring.py", "np.exp(", "1.01 * np.exp(")
+    changed = {name for name, engine in engines().items() if engine != before[name]}
+    assert "spring" in changed and "analytic" not in changed
+
+
+def test_a_list_of_tasks_counts_by_what_it_runs(copied):
+    before = results.engine("analytic")
+    tasks = copied.parent / "benchmarks" / "tasks" / "analytic.py"
+    edit(tasks, "range(40)", "range(50)")
+    assert results.engine("analytic") == before
+    edit(tasks, "error**2", "error**4")
+    assert results.engine("analytic") != before
+
+
+def test_moving_a_function_to_another_module_does_not_count(copied):
+    """And neither does its new name, or the way in which it is imported."""
+    before = engines()
+    source = copied / "datasets" / "analytic.py"
+    tree = ast.parse(source.read_text())
+    [moved] = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "paper_grid"]
+    tree.body.remove(moved)
+    moved.name = "grid_of_t"
+    (copied / "grids.py").write_text(
+        "from __future__ import annotations\nimport numpy as np\n" + ast.unparse(moved)
+    )
+    source.write_text(
+        ast.unparse(tree)
+        .replace("import sympy\n", "import sympy\nfrom .. import grids as elsewhere\n", 1)
+        .replace("paper_grid(", "elsewhere.grid_of_t(")
+        + "\nfrom ..grids import grid_of_t as paper_grid"
+    )
+    assert "elsewhere.grid_of_t(" in source.read_text()
+    assert engines() == before
+    edit(copied / "grids.py", "-3", "-4")
+    assert results.engine("analytic") != before["analytic"]
+
+
+def test_a_data_file_counts_where_its_name_is_used(copied):
+    source = copied / "datasets" / "analytic.py"
+    edit(
+        source, "def make_analytic(", "def _rows():\n    return 'rows.csv'\n\n\ndef make_analytic("
+    )
+    edit(source, "    grid = paper_grid(n_t)", "    _rows()\n    grid = paper_grid(n_t)")
+    (copied / "datasets" / "rows.csv").write_text("x\n1\n")
+    before = engines()
+    (copied / "datasets" / "rows.csv").write_text("x\n2\n")
+    assert results.engine("analytic") != before["analytic"]
+    assert results.engine("textbook") == before["textbook"]
+
+
+# --- what the book and the commands say ---------------------------------------------------------
+
+
+def table_of(engine, seeds=range(40)):
+    rows = [dict.fromkeys(("equation",), "x") | task for task in results.tasks("analytic")]
+    frame = pd.DataFrame([row for row in rows if row["seed"] in seeds])
+    return frame.assign(n_trials=1, made_on="2026-01-02", engine=engine)
+
+
+def test_a_caption_says_when_another_engine_made_the_table():
+    present = results.engine("analytic")
+    told = results.caption("analytic", table_of(present))
+    assert told.startswith(f"Made by engine `{present}`: seeds 0–39, one trial each, on 2026-01-02")
+    assert "not the present engine" not in told
+    assert "(../results/analytic.csv)" in told
+    stale = results.caption("analytic", table_of("0" * 12))
+    assert f"**This is not the present engine** (`{present}`)" in stale
+
+
+def test_problems_name_what_is_stale_and_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "folder", lambda: tmp_path)
+    path, present = tmp_path / "analytic.csv", results.engine("analytic")
+    assert results.problems("analytic") == ["there is no table"]
+    table_of(present).to_csv(path, index=False)
+    assert results.problems("analytic") == []
+    table_of("0" * 12, range(39)).to_csv(path, index=False)
+    stale, missing = results.problems("analytic")
+    assert stale == "390 of 390 rows by engine 000000000000"
+    assert missing == "10 of 400 rows are missing"
+    (tmp_path / "alone.csv").write_text("a\n1\n")
+    assert results.problems("alone") == ["no list of tasks makes it"]
+
+
+@pytest.mark.parametrize("name", results.tables())
+def test_every_list_has_tasks_that_run_takes_and_reported_seeds(name):
+    tasks = results.tasks(name)
+    signature = inspect.signature(results.task_module(name).run)
+    assert tasks and all(signature.bind(**task) for task in tasks)
+    assert {task.get("seed", 0) for task in tasks} <= set(range(40))  # from 300 on is for tuning
+    keys = [tuple(task.items()) for task in tasks]
+    assert len(set(keys)) == len(keys)
+
+
+# --- the runner ------------------------------------------------------------------------------
+
+TINY = """
+import time
+
+SECONDS = 600
+N_TRIALS = 3
+
+def TASKS():
+    for seed in range(6):
+        yield {"model": "a", "seed": seed}
+
+def run(model, seed):
+    time.sleep(0.3)
+    return {"true_terms": True, "value": seed / 7}
+"""
+
+
+def runner(copied, *arguments, **options):
+    command = [sys.executable, str(copied.parent / "benchmarks" / "run.py"), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(copied.parent), "TQDM_DISABLE": "1"}
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def said(process, code=0):
+    told, _ = process.communicate(timeout=120)
+    assert process.returncode == code, told
+    return told
+
+
+def test_the_runner_announces_makes_resumes_and_checks(copied):
+    tasks, stored = copied.parent / "benchmarks" / "tasks", copied.parent / "results"
+    for path in tasks.glob("*.py"):
+        path.unlink()
+    for name in ("tiny", "other"):
+        (tasks / f"{name}.py").write_text(TINY)
+    stored.mkdir()
+    assert "there is no table" in said(runner(copied, "--check"), 1)
+    told = said(runner(copied, "tiny", "--jobs", "1", "--plan"))
+    assert "6 of    6 rows to make, 60 min" in told
+    assert not any(stored.iterdir())
+    # Killed after some rows, it goes on with the others.
+    process = runner(copied, "--jobs", "1")
+    deadline = time.monotonic() + 60
+    while len(list(stored.glob("*.csv"))) < 1 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    told = said(runner(copied, "--jobs", "1"))
+    assert 12 - sum(int(n) for n in re.findall(r"(\d+) of +6 rows to make", told)) >= 1
+    for name in ("tiny", "other"):
+        rows = pd.read_csv(stored / f"{name}.csv")
+        assert rows["seed"].tolist() == list(range(6))
+        assert set(rows["n_trials"]) == {3} and rows["made_on"].notna().all()
+        assert (stored / f"{name}.json").is_file()
+    assert said(runner(copied, "--check")).count("made by the present engine") == 2
+    # What is computed changes: the tables are stale, and say so.
+    edit(tasks / "tiny.py", "seed / 7", "seed / 8")
+    told = said(runner(copied, "--check"), 1)
+    assert "1 of 2 tables are not what the present code makes" in told
+    # Other seeds go elsewhere.
+    assert "needs --out" in said(runner(copied, "tiny", "--seeds", "300:302"), 2)
+    elsewhere = copied.parent / "tuning"
+    said(runner(copied, "tiny", "--seeds", "300:302", "--out", str(elsewhere), "--jobs", "1"))
+    assert pd.read_csv(elsewhere / "tiny.csv")["seed"].tolist() == [300, 301]
 
 
 def test_a_missing_folder_is_named(monkeypatch, tmp_path):
@@ -114,10 +331,10 @@ def test_a_failing_run_is_reported_and_tried_again(tmp_path):
         return {"value": seed}
 
     tasks = [{"seed": k} for k in range(3)]
-    first = results.run_sweep(path, run, tasks, jobs=1)
+    first = sweep(path, run, tasks)
     assert first["failure"].dropna().tolist() == ["ValueError: no luck"]
     broken.clear()
-    second = results.run_sweep(path, run, tasks, jobs=1)
+    second = sweep(path, run, tasks)
     assert second["value"].tolist() == [0, 1, 2]
 
 
@@ -130,7 +347,8 @@ def run(seed):
     import torch
     return {"threads": torch.get_num_threads(), "imported": imported}
 
-print(results.run_sweep(Path("table.csv"), run, [{"seed": k} for k in range(2)], jobs=2))
+tasks = [{"seed": k} for k in range(2)]
+results.run_sweep(Path("table.csv"), run, tasks, made_by={}, jobs=2)
 """
 
 
@@ -144,4 +362,4 @@ def test_runs_have_one_thread_and_do_not_wait_for_torch(tmp_path):
 
 def test_a_result_that_would_hide_the_task_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"\['seed'\]"):
-        results.run_sweep(tmp_path / "table.csv", lambda seed: {"seed": 1}, [{"seed": 0}], jobs=1)
+        sweep(tmp_path / "table.csv", lambda seed: {"seed": 1}, [{"seed": 0}])

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import sympy
 
-from peql import paper, results
-from peql.chapters import scoreboard
+from peql import results
+from peql.chapters import paper, scoreboard
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +105,31 @@ def test_pdes_are_picked_by_training_error(tmp_path: Path) -> None:
 def test_numbers_inside_functions_count() -> None:
     printed, true = sympy.parse_expr("sin(1.2*x)"), sympy.parse_expr("sin(1.0*x) + 0.5*x")
     assert np.abs(scoreboard.number_errors(printed, true)).max() == 0.5
+
+
+def cell(paper_error: float, ours: float, **others: object) -> scoreboard.Cell:
+    return scoreboard.Cell("analytic_mse", "f1", "best", "SEQL", paper_error, ours, **others)
+
+
+def test_what_the_papers_digits_cannot_tell_apart_is_a_tie() -> None:
+    assert cell(2.30e-4, 2.304e-4).outcome == scoreboard.TIE
+    assert cell(4e-4, 1e-12, rounding=5e-4).outcome == scoreboard.TIE
+    assert cell(6e-4, 1e-12, rounding=5e-4).outcome == scoreboard.AHEAD
+    assert cell(1e-9, 2e-9).outcome == scoreboard.BEHIND
+
+
+def test_what_is_not_measured_or_means_something_else_is_not_compared() -> None:
+    assert cell(1.0, np.nan).outcome == scoreboard.APART
+    assert cell(1.0, 0.1, apart="a GPU there").outcome == scoreboard.APART
+
+
+def test_spreads_seconds_and_sindys_coefficients_are_no_wins(cells: pd.DataFrame) -> None:
+    aside = cells[cells["apart"] != ""]
+    assert set(aside["what"]) == {"std", "seconds a trial", "coefficient MSE"}
+    assert set(aside[aside["what"] == "coefficient MSE"]["model"]) == {"SINDy"}
+
+
+def test_sindy_is_compared_like_with_like(cells: pd.DataFrame) -> None:
+    rows = cells[(cells["model"] == "SINDy") & (cells["what"] == "u_t MSE")]
+    assert len(rows) == 4
+    assert np.allclose(rows["ours"], rows["paper"], rtol=0.005)

@@ -87,8 +87,8 @@ def test_kuramoto_sivashinsky_is_found_at_its_limit(derivatives):
 
 
 @pytest.mark.parametrize("name", ["advection_diffusion", "burgers"])
-def test_noise_is_survived_with_smooth_derivatives(name):
-    data = load(name, cross_terms=True, noise=0.01, derivatives="smooth")
+def test_noise_is_survived_with_automatic_derivatives(name):
+    data = load(name, cross_terms=True, noise=0.01, derivatives="auto")
     found = by_term(fitted(data).equation_, fitted(data).coefficients_)
     assert set(found) == set(by_term(data.equation, data.coefficients))
 

@@ -11,6 +11,7 @@ import peql
 LEFT_OUT: dict[str, dict[str, str]] = {"EQL": {}, "SEQL": {}, "HEQL": {}}
 
 TINY: dict[str, Any] = {
+    "method": "network",
     "primitives": ["identity"],
     "n_layers": 1,
     "max_iter": 30,

@@ -13,7 +13,7 @@ from peql.baselines import EncodedReLU
 from peql.chapters import springs
 from peql.datasets import load
 from peql.datasets.spring import HALF_WIDTH, PIXELS, TARGETS, draw_images, stiffness
-from peql.encoded import HALF, EncodedHEQL, EncodedSEQL, LinearMap, Rows
+from peql.estimators.encoded import HALF, EncodedHEQL, EncodedSEQL, LinearMap, Rows
 
 SMALL = {"n_t": 8, "n_train": 128, "n_test": 32}
 QUICK = {
@@ -117,7 +117,7 @@ def test_the_force_is_found_and_the_latent_variable_is_the_position(fitted, forc
 def test_predictions_are_the_equation_at_the_latent_variables(fitted, force):
     z = fitted.latent(force.images_test)
     predicted = fitted.predict(force.images_test, force.X_test["t"])
-    for t in fitted.t_:
+    for t in fitted.t_[:, 0]:
         rows = (force.X_test["t"] == t).to_numpy()
         value = sympy.lambdify(fitted.feature_names_, fitted.equation(t=t))(*z[rows].T)
         assert np.allclose(value, predicted[rows])
@@ -136,7 +136,11 @@ def test_the_two_torch_modules_together_predict(fitted, force):
     t = force.X_test["t"].to_numpy()
     with torch.no_grad():
         z = HALF * fitted.latent_network_(images).double()[:, None]
-        y = fitted.network_(z, fitted._steps(t))[:, 0, 0]
+        solution = fitted.solution_
+        steps = torch.from_numpy(np.searchsorted(solution.t[:, 0], t))
+        if solution.source == "meta":
+            steps = torch.from_numpy(solution.scales.t(t[:, None]))
+        y = fitted.network_(z, steps)[:, 0, 0]
     predicted = fitted.predict(force.images_test, t)
     assert np.allclose(fitted.y_scale_ * y.numpy(), predicted)
 
@@ -149,10 +153,10 @@ def test_batch_normalisation_really_runs(fitted, force):
 
 
 def test_seql_refuses_a_t_that_it_does_not_know_and_heql_does_not(seql, heql, force):
-    middle = np.full(len(force.images_test), heql.t_[:2].mean())
-    with pytest.raises(ValueError, match="EncodedHEQL"):
+    middle = np.full(len(force.images_test), heql.t_[:2, 0].mean())
+    with pytest.raises(ValueError, match="Use HEQL"):
         seql.predict(force.images_test, middle)
-    ends = [heql.predict(force.images_test, np.full_like(middle, t)) for t in heql.t_[:2]]
+    ends = [heql.predict(force.images_test, np.full_like(middle, t)) for t in heql.t_[:2, 0]]
     assert np.allclose(heql.predict(force.images_test, middle), np.mean(ends, axis=0))
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from peql import results
 from peql.cli import main
-from peql.sweep import Notebook, recorded
+from peql.cli.notebook import Notebook, find, recorded
+from peql.cli.sweep import read_results
 
 ROOT = Path(__file__).resolve().parents[1]
 PARAMETERS = """
@@ -86,7 +88,8 @@ def test_every_combination_is_a_row_and_a_notebook(notebook):
     assert set(table["threads"]) == {1}
     for row in table.itertuples():
         executed = nbformat.read(notebook.with_name("out") / row.notebook, as_version=4)
-        assert recorded(executed)["value"] == row.value
+        [record] = recorded(executed)
+        assert record["found"]["value"] == row.value
 
 
 def test_a_failed_run_is_told_and_stops_no_other_and_is_tried_again(notebook, capfd):
@@ -198,7 +201,11 @@ def test_every_chapter_can_be_swept(path):
 
 def test_records_of_a_chapter_are_read_as_glue_stores_them():
     chapter = json.loads((ROOT / "notebooks" / "02_analytic.ipynb").read_text())
-    records = recorded(chapter)
+    glued = [out for cell in chapter["cells"] for out in cell.get("outputs", [])]
+    for output in glued:
+        output.get("metadata", {}).pop("peql_record", None)
+    [record] = recorded(chapter)
+    records = record["found"]
     assert records["SEQL_right"].endswith(" of 200")
     assert isinstance(records["steps"], int)
 
@@ -256,3 +263,189 @@ def test_a_scheduler_that_does_not_answer_is_named(notebook, capsys, monkeypatch
     monkeypatch.setattr(distributed, "Client", no_answer)
     assert main(["sweep", str(notebook), "--dask", "tcp://127.0.0.1:9"]) == 2
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
+
+
+# --- what a run recorded ---------------------------------------------------------------------
+
+RECORDS = """
+from peql.chapters import record
+from myst_nb import glue
+
+glue("HEQL_right", "199 of 200", display=False)  # of a stored table
+for model in models:
+    record({"model": model}, equation=f"-{seed}*x", true_terms=seed > 0, mse=float(seed), seed=seed)
+"""
+
+
+@pytest.fixture
+def recording(notebook: Path) -> Path:
+    cells = [
+        new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}),
+        new_code_cell(RECORDS),
+        new_code_cell("if seed == 2: raise ValueError('after one record')"),
+    ]
+    nbformat.write(new_notebook(cells=cells), notebook)
+    return notebook
+
+
+def test_rows_hold_what_the_run_found_not_what_a_table_says(recording, capsys):
+    code, _ = run(recording, "-p", "seed", "0:3")
+    path = recording.with_name("out") / "results.csv"
+    table = read_results(path)
+    assert code == 1
+    assert table["seed"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert table["model"].tolist() == ["SEQL", "HEQL"] * 3
+    assert table["equation"].tolist() == [f"-{s}*x" for s in table["seed"]]
+    assert "'-1*x" in path.read_text()  # no formula of a spreadsheet
+    assert "HEQL_right" not in table
+    assert (table["recorded_seed"] == table["seed"]).all()
+    capsys.readouterr()
+    assert main(["table", str(path)]) == 0
+    summary = capsys.readouterr().out
+    assert "2 of 3" in summary and "worst mse" in summary and "-0*x (1 of 3)" in summary
+
+
+def test_records_do_not_make_a_chapter_differ(recording):
+    """nbval compares data, not metadata; the book shows neither."""
+    run(recording, "-p", "seed", "1")
+    [path] = recording.with_name("out").glob("seed-1*.ipynb")
+    outputs = [out for cell in nbformat.read(path, as_version=4).cells for out in cell.outputs]
+    records = [out for out in outputs if "peql_record" in out.metadata]
+    assert [out.data for out in records] == [{"application/papermill.record/text/plain": ""}] * 2
+    assert len({out.metadata["scrapbook"]["name"] for out in records}) == 2
+
+
+# --- paths -----------------------------------------------------------------------------------
+
+
+def test_a_path_means_the_file_where_one_is(tmp_path, monkeypatch, capsys):
+    cells = [
+        new_code_cell('data = "data/a.csv"', metadata={"tags": ["parameters"]}),
+        new_code_cell("from peql.chapters import record\nrecord(read=open(data).read())"),
+    ]
+    folder, here = tmp_path / "notebooks", tmp_path / "here"
+    (folder / "data").mkdir(parents=True)
+    here.mkdir()
+    nbformat.write(new_notebook(cells=cells), folder / "n.ipynb")
+    (folder / "data" / "a.csv").write_text("beside")
+    (here / "mine.csv").write_text("mine")
+    monkeypatch.chdir(here)
+    arguments = ["sweep", "../notebooks/n.ipynb", "--out", "out"]
+    assert main([*arguments, "-p", "data", "mine.csv", "data/a.csv"]) == 0
+    table = read_results(here / "out" / "results.csv")
+    assert table["read"].tolist() == ["mine", "beside"]
+    assert find("mine.csv") == str(here / "mine.csv")  # what a chapter does under papermill
+    (here / "mine.csv").write_text("changed")
+    assert main([*arguments, "-p", "data", "mine.csv"]) == 0
+    assert "changed" in set(read_results(here / "out" / "results.csv")["read"])
+    assert main([*arguments, "-p", "data", "none.csv"]) == 2
+    assert "there is no such file" in capsys.readouterr().err
+
+
+# --- two at once, one that hangs, and one that is killed -------------------------------------
+
+
+def start(*arguments) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-m", "peql", "sweep", *map(str, arguments)])
+
+
+def test_two_sweeps_into_one_folder_lose_no_row(notebook):
+    out = notebook.with_name("out")
+    two = [start(notebook, "--out", out, "-p", "seed", seeds) for seeds in ("3:7", "7:11")]
+    assert [sweep.wait(timeout=240) for sweep in two] == [0, 0]
+    table = pd.read_csv(out / "results.csv")
+    assert sorted(table["seed"]) == list(range(3, 11))
+    assert (table["value"] == 1.5 * table["seed"]).all()
+
+
+HANGS = """
+import os, time
+from pathlib import Path
+Path(f"kernel-{seed}").write_text(str(os.getpid()))
+time.sleep(1000 if seed == 1 else 0)
+"""
+
+
+@pytest.fixture
+def hanging(notebook: Path) -> Path:
+    cells = [new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}), new_code_cell(HANGS)]
+    nbformat.write(new_notebook(cells=cells), notebook)
+    return notebook
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def gone(process: int, seconds: float = 60) -> bool:
+    deadline = time.monotonic() + seconds
+    while is_alive(process) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return not is_alive(process)
+
+
+def test_a_run_that_hangs_is_ended_and_stops_no_other(hanging):
+    code, table = run(hanging, "-p", "seed", "0:3", "--timeout", "8")
+    assert code == 1
+    assert table["status"].tolist() == ["done", "failed", "done"]
+    assert table["failure"].dropna().tolist() == ["TimeoutError: it took more than 8 s"]
+    assert gone(int(hanging.with_name("kernel-1").read_text()))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_workers_and_kernels_end_with_a_killed_sweep(hanging, jobs):
+    sweep = start(
+        hanging, "--out", hanging.with_name("out"), "-p", "seed", "1", "2", "--jobs", jobs
+    )
+    written = hanging.with_name("kernel-1")
+    deadline = time.monotonic() + 240
+    while not (written.exists() and written.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    kernel = int(written.read_text())
+    parent = int(Path(f"/proc/{kernel}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    assert is_alive(kernel)
+    sweep.send_signal(signal.SIGKILL)
+    sweep.wait()
+    assert gone(parent)
+    assert gone(kernel)
+
+
+def test_a_lost_scheduler_is_told_with_the_line_to_go_on(hanging, capsys):
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    written = hanging.with_name("kernel-1")
+
+    def lose() -> None:
+        while not written.exists():
+            time.sleep(0.1)
+        cluster.close()
+
+    thread = threading.Thread(target=lose)
+    thread.start()
+    arguments = [
+        "sweep",
+        str(hanging),
+        "--out",
+        str(hanging.with_name("out")),
+        "-p",
+        "seed",
+        "0",
+        "1",
+    ]
+    try:
+        code = main([*arguments, "--dask", cluster.scheduler_address])
+    finally:
+        thread.join()
+        cluster.close()
+    error = capsys.readouterr().err
+    assert code == 2
+    assert "the Dask scheduler was lost" in error
+    assert f"to go on: peql {' '.join(arguments)} --dask" in error
+    assert "Traceback" not in error
+    assert gone(int(written.read_text()))

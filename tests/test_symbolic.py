@@ -8,11 +8,11 @@ import sympy
 import torch
 
 import peql
-from peql import symbolic
-from peql.evaluation import coefficient_errors, has_true_terms
+from peql.analysis.comparison import coefficient_errors, has_true_terms
+from peql.engine.formula import Formula
+from peql.equation import reading as symbolic
+from peql.equation.reading import drop_small, number, structure
 from peql.nn import SymbolicNetwork
-from peql.refinement import Formula
-from peql.symbolic import drop_small, number, structure
 
 x, t = sympy.symbols("x t")
 a, b = sympy.Function("a")(t), sympy.Function("b")(t)
@@ -23,8 +23,8 @@ def random_formula(seed, features=2, share=0.1, n_steps=4, primitives="default",
     random = np.random.default_rng(seed)
     net = SymbolicNetwork(features, primitives=primitives, n_layers=n_layers)
     keep = np.flatnonzero(random.random(net.n_weights) < share)
-    formula = Formula(net.layout, net.shapes, keep.tolist())
-    return formula, random.normal(size=(n_steps, len(formula.open)))
+    formula, _ = Formula.of_network(net.layout, net.shapes, keep.tolist())
+    return formula, random.normal(size=(n_steps, formula.n_weights))
 
 
 def values_of(expression, symbols, columns):
@@ -35,12 +35,12 @@ def values_of(expression, symbols, columns):
 @pytest.mark.parametrize("seed", range(6))
 def test_equation_is_the_formula(seed):
     formula, weights = random_formula(seed)
-    equation = symbolic.read(formula, weights, ["x", "z"], ["t"], [2.0, 5.0], 3.0)
+    equation = symbolic.read(formula, weights, ["x", "z"], ["t"], [2.0, 5.0], [0.0, 7.0], 3.0)
     points = np.random.default_rng(seed).uniform(-1, 1, (20, 2))
     values = equation.evaluate(weights)
     for step, row in enumerate(weights):
         columns = [torch.tensor([[w]], dtype=torch.float64) for w in row]
-        scaled = torch.from_numpy(points / [2.0, 5.0])[None]
+        scaled = torch.from_numpy((points - [0.0, 7.0]) / [2.0, 5.0])[None]
         computed = 3.0 * formula(columns, scaled)[0].numpy()
         written = values_of(equation.at(values[step]), sympy.symbols("x z"), points.T)
         np.testing.assert_allclose(written, computed, rtol=1e-7, atol=1e-8)
@@ -101,22 +101,22 @@ def test_small_terms_are_left_out():
 def test_sign_of_an_odd_function_is_settled(flip):
     # c sin(b x) and -c sin(-b x) are one function and are read alike.
     net = SymbolicNetwork(1, primitives=["sin"], n_layers=1)
-    formula = Formula(net.layout, net.shapes, [0, 1])
+    formula, _ = Formula.of_network(net.layout, net.shapes, [0, 1])
     inner = np.array([[0.1], [0.2], [0.3]])
     outer = np.array([[2.0], [3.0], [5.0]])
     weights = flip * np.hstack([inner, outer])
-    equation = symbolic.read(formula, weights, ["x"], ["t"], [1.0], 1.0)
-    table = symbolic.coefficient_table(equation, weights, np.arange(3))
+    equation = symbolic.read(formula, weights, ["x"], ["t"], [1.0], [0.0], 1.0)
+    values = equation.evaluate(weights)
     assert str(equation.expression) == "a(t)*sin(x*b(t))"
-    np.testing.assert_allclose(table["a"], outer[:, 0])
-    np.testing.assert_allclose(table["b"], 4 * np.pi * inner[:, 0])
+    np.testing.assert_allclose(values[:, 0], outer[:, 0])
+    np.testing.assert_allclose(values[:, 1], 4 * np.pi * inner[:, 0])
 
 
 def test_coefficients_that_do_not_vary_are_numbers():
     net = SymbolicNetwork(1, primitives=["square"], n_layers=1)
-    formula = Formula(net.layout, net.shapes, range(net.n_weights))
+    formula, _ = Formula.of_network(net.layout, net.shapes, range(net.n_weights))
     weights = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 4.0]])
-    equation = symbolic.read(formula, weights, ["x"], ["t"], [1.0], 1.0)
+    equation = symbolic.read(formula, weights, ["x"], ["t"], [1.0], [0.0], 1.0)
     assert equation.expression == 2.0 * x**2 + a * x
 
 
@@ -126,7 +126,7 @@ NAMES = ["lambda", "x y", "__import__('os').abort()", "S", "I", "E", "pi", "a", 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_become_symbols_as_they_are(name):
     formula, weights = random_formula(2, features=2)
-    equation = symbolic.read(formula, weights, [name, "b"], ["c"], [1.0, 1.0], 1.0)
+    equation = symbolic.read(formula, weights, [name, "b"], ["c"], [1.0, 1.0], [0.0, 0.0], 1.0)
     symbols = {sympy.Symbol(name), sympy.Symbol("b"), sympy.Symbol("c")}
     assert sympy.Symbol(name) in equation.expression.free_symbols <= symbols
     assert not {name, "b", "c"} & set(equation.names)
@@ -140,14 +140,16 @@ def test_names_become_symbols_as_they_are(name):
 
 def test_there_are_letters_for_any_number_of_coefficients():
     formula, weights = random_formula(0, features=3, share=0.25, n_layers=1)
-    equation = symbolic.read(formula, weights, ["a", "b", "e1"], ["t"], [1.0, 1.0, 1.0], 1.0)
+    equation = symbolic.read(
+        formula, weights, ["a", "b", "e1"], ["t"], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0], 1.0
+    )
     assert len(set(equation.names)) == len(equation.names)
     assert not {"a", "b", "e1", "t"} & set(equation.names)
 
 
 def test_equation_can_be_pickled():
     formula, weights = random_formula(2)
-    equation = symbolic.read(formula, weights, ["x", "z"], ["t"], [1.0, 1.0], 1.0)
+    equation = symbolic.read(formula, weights, ["x", "z"], ["t"], [1.0, 1.0], [0.0, 0.0], 1.0)
     again = pickle.loads(pickle.dumps(equation))
     assert again.expression == equation.expression
     np.testing.assert_array_equal(again.evaluate(weights), equation.evaluate(weights))

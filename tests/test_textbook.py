@@ -6,8 +6,8 @@ import sympy
 
 import peql
 from peql import results
+from peql.analysis.comparison import coefficient_errors, has_true_terms
 from peql.datasets.textbook import LAWS, PRIMITIVES
-from peql.evaluation import coefficient_errors, has_true_terms
 
 
 @pytest.mark.parametrize("law", LAWS)

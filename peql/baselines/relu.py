@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..encoded import CYCLE, HALF, POLISHES, Adam, EncodedRegressor, Rows
-from ..training import learning_rate_factor
+from ..engine.training import learning_rate_factor
+from ..estimators.encoded import CYCLE, HALF, POLISHES, EncodedRegressor, Rows, adam
 
 WIDTH = 64
 
@@ -36,7 +36,7 @@ class EncodedReLU(EncodedRegressor):
         )
         t = self._scaled(rows.t).float()
         parameters = [*self.latent_network_.parameters(), *self.network_.parameters()]
-        optimiser = Adam(parameters, self.encoder_learning_rate)
+        optimiser = adam(parameters, self.encoder_learning_rate)
 
         def head(z: Tensor, steps: Tensor) -> Tensor:
             column = t[steps, None].expand(*z.shape[:-1], 1)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import sympy
 import torch
 
-from .. import datasets, estimators, paper
+from .. import datasets, results
 from .._suggest import unknown_name
+from ..analysis.comparison import has_true_terms, scaled_mse
+from ..analysis.truth import feature, on_grid, true_equation
 from ..datasets import Dataset
-from ..evaluation import has_true_terms, scaled_mse
-from ..formatting import error, scientific, symbol, tex, text
-from ..truth import feature, on_grid, true_equation
+from ..equation.writing import ROUNDING, error, scientific, symbol, tex, text
+from ..estimators import tabular as estimators
+from . import paper
 
 Case = tuple[Dataset, dict[str, Any]]
 Cases = Mapping[str, Case]
@@ -23,11 +27,29 @@ MODELS = ("EQL", "SEQL", "HEQL")
 
 
 def set_up() -> None:
-    """One thread, so that a seed gives the same numbers anywhere; tables shown in full."""
+    """One thread, so that a seed gives the same numbers anywhere; tables in full, figures sharp."""
     torch.set_num_threads(1)
+    from matplotlib_inline.backend_inline import set_matplotlib_formats  # of the notebooks alone
+
+    plt.rcParams["svg.hashsalt"] = "peql"  # the same figure is the same file
+    set_matplotlib_formats("svg", metadata={"Date": None})
     pd.set_option("display.max_colwidth", None)
     pd.set_option("display.max_columns", None)
     pd.set_option("display.width", 1000)
+
+
+def with_origin(table: pd.DataFrame, name: str) -> None:
+    """Show a table made from ``results/<name>.csv``, and under it what made that."""
+    from IPython.display import Markdown, display
+
+    display(table, Markdown(results.caption(name)))
+
+
+def sentences(table: pd.DataFrame) -> Any:
+    """A table whose cells are sentences: their lines break."""
+    from IPython.display import HTML
+
+    return HTML(table.to_html(classes="wraps"))
 
 
 def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options: Any) -> Cases:
@@ -41,7 +63,10 @@ def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options
         data = datasets.load(function, random_state=seed)
         fitted = {}
         for name in models:
-            model = getattr(estimators, name)(varying=data.varying, random_state=seed, **options)
+            kind = getattr(estimators, name)
+            # The paper's training is what is shown; the search has a chapter of its own.
+            chosen = {"method": "network", **options}
+            model = kind(varying=data.varying, random_state=seed, **chosen)
             fitted[name] = model.fit(data.X_train, data.y_train)
         cases[function] = (data, fitted)
     return cases
@@ -111,35 +136,74 @@ def equations(cases: Cases, spec: str = "#.2g") -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def equations_at(cases: Cases, model: str, t: Sequence[float]) -> pd.DataFrame:
-    """The equations that one model found, with their numbers at several t, beside the paper's."""
+def equations_at(
+    cases: Cases, model: str, t: Sequence[float], protocol: pd.DataFrame
+) -> pd.DataFrame:
+    """The equations of one model at several t: the paper's, those of its protocol, the refined.
+
+    ``protocol`` holds the trials of the paper's protocol; the one with the lowest test error is
+    shown, which is how the paper picks.
+    """
     rows = {}
     for function, (data, models) in cases.items():
         printed = paper.table("analytic_equations", function, model)
-        for value, paper_equation in zip(t, printed, strict=True):
+        again = best_printed(protocol, function, model)
+        for k, value in enumerate(t):
             point = on_grid(data, value)
             rows[tex(symbol(function)), tex(f"{value:.3f}")] = {
-                "true": tex(text(true_equation(data, point))),
-                f"{model}, here": tex(text(models[model].equation(t=point))),
-                f"{model}, paper": tex(paper_equation),
+                "true": in_terms(text(true_equation(data, point))),
+                "paper": in_terms(printed[k]),
+                "its protocol, here": in_terms(text(sympy.parse_expr(again[k]))),
+                "with refinement": in_terms(text(models[model].equation(t=point))),
             }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns=data.varying)
 
 
-def errors(cases: Cases) -> pd.DataFrame:
-    """Test errors of the fitted models, with the paper's."""
-    rows: dict[str, dict[tuple[str, str], str]] = {}
-    for function, (data, models) in cases.items():
-        row = rows[tex(symbol(function))] = {}
-        for name, model in models.items():
-            row[name, "here"] = error(mse(model, data))
-            row[name, "here, raw units"] = error(mse(model, data, raw=True))
+def best_printed(protocol: pd.DataFrame, function: str, model: str) -> list[str]:
+    """The printed equations of the trial with the lowest test error: the paper's way to pick."""
+    chosen = protocol[(protocol["function"] == function) & (protocol["model"] == model)]
+    best = int(chosen["test_mse_scaled"].to_numpy().argmin())
+    return str(chosen["printed"].iloc[best]).split(" | ")
+
+
+def in_terms(equation: str) -> str:
+    """TeX of a sum, each term a formula of its own: a narrow cell breaks between them."""
+    return " ".join(tex(term) for term in re.split(r" (?=[+-] (?![^()]*\)))", equation))
+
+
+def compared(protocol: pd.DataFrame, refined: pd.DataFrame) -> pd.DataFrame:
+    """Test errors over all trials: the paper's, those of its protocol run here, the refined.
+
+    "Found" counts as the paper does: the true terms, and perhaps a small constant.
+    """
+    rows: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    for function in paper.table("analytic_mse", "best"):
+        for model in ("SEQL", "HEQL"):
+            row = rows[tex(symbol(function)), model] = {}
             for kind in ("best", "mean"):
-                level = paper.table("analytic_mse", kind, function, name)
-                row[name, f"paper, {kind}"] = scientific(level, 3)
+                level = paper.table("analytic_mse", kind, function, model)
+                row["paper", kind] = scientific(level, 3)
+            both = (("its protocol, here", protocol), ("with refinement", refined))
+            for name, table in both:
+                runs = table[(table["function"] == function) & (table["model"] == model)]
+                row[name, "best"] = scientific(runs["test_mse_scaled"].min(), 1)
+                row[name, "mean"] = scientific(runs["test_mse_scaled"].mean(), 1)
+                row[name, "found"] = f"{int(runs['true_terms'].sum())} of {len(runs)}"
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.columns = pd.MultiIndex.from_tuples(next(iter(rows.values())))
     return table
+
+
+def nearness(protocol: pd.DataFrame, factor: float = 10) -> pd.DataFrame:
+    """Whether the protocol's best error is within a ``factor`` of the paper's, for each case."""
+    words = {}
+    for key, runs in protocol.groupby(["function", "model"]):
+        function, model = map(str, key)
+        ratio = runs["test_mse_scaled"].min() / paper.table("analytic_mse", "best", function, model)
+        words[tex(symbol(function)), model] = (
+            "smaller" if ratio < 1 / factor else "larger" if ratio > factor else "alike"
+        )
+    return pd.Series(words).unstack()
 
 
 def failures(cases: Cases) -> pd.DataFrame:
@@ -153,7 +217,7 @@ def failures(cases: Cases) -> pd.DataFrame:
             equation = models["EQL"].equation_ if source == "here" else sympy.parse_expr(written)
             inside, outside = split_error(data, evaluate(equation, data))
             rows[tex(symbol(function)), source] = {
-                "equation": tex(written),
+                "equation": in_terms(written),
                 "terms": len(sympy.Add.make_args(sympy.expand(equation))),
                 "MSE inside": scientific(inside),
                 "MSE outside": scientific(outside),
@@ -161,38 +225,48 @@ def failures(cases: Cases) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def statistics(results: pd.DataFrame) -> pd.DataFrame:
+def bounded(value: float) -> str:
+    """A squared error with one digit, for a narrow column; rounding error only by its bound.
+
+    >>> bounded(3e-32), bounded(0.0159)
+    ('<10⁻²⁰', '2×10⁻²')
+    """
+    bound = scientific(ROUNDING, 1).removeprefix("1×")
+    return f"<{bound}" if value < ROUNDING else scientific(value, 1)
+
+
+def statistics(stored: pd.DataFrame) -> pd.DataFrame:
     """What the stored trials of each function and model come to, with the paper's best error."""
     rows = {}
-    results = results.sort_values("function", kind="stable")
-    for key, trials in results.groupby(["function", "model"], sort=False):
+    stored = stored.sort_values("function", kind="stable")
+    for key, trials in stored.groupby(["function", "model"], sort=False):
         function, name = map(str, key)
         mse, validation = trials["test_mse_scaled"], trials["validation_error"]
         rows[tex(symbol(function)), name] = {
             "true terms": f"{trials['true_terms'].sum()} of {len(trials)}",
-            "picked by validation": scientific(mse.iloc[validation.to_numpy().argmin()], 1),
-            "picked by test error": scientific(mse.min(), 1),
-            "mean": scientific(mse.mean(), 1),
-            "worst": scientific(mse.max(), 1),
-            "worst, raw units": scientific(trials["test_mse_raw"].max(), 1),
+            "picked by validation": bounded(mse.iloc[validation.to_numpy().argmin()]),
+            "picked by test error": bounded(mse.min()),
+            "mean": bounded(mse.mean()),
+            "worst": bounded(mse.max()),
+            "worst, raw units": bounded(trials["test_mse_raw"].max()),
             "paper, best": scientific(paper.table("analytic_mse", "best", function, name), 3),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def missed_trials(results: pd.DataFrame) -> pd.DataFrame:
+def missed_trials(stored: pd.DataFrame) -> pd.DataFrame:
     """The stored trials without exactly the true terms; none leaves the table empty."""
-    missed = results[~results["true_terms"]]
+    missed = stored[~stored["true_terms"]]
     table = missed[["model", "function", "seed"]].assign(
         equation=[tex(text(sympy.parse_expr(found), "#.2g")) for found in missed["equation"]],
-        error=missed["test_mse_scaled"].map(lambda value: scientific(value, 1)),
+        error=missed["test_mse_scaled"].map(lambda value: error(value, 1)),
     )
     return table.rename(columns={"error": "test MSE"}).set_index(["model", "function"])
 
 
-def between(results: pd.DataFrame) -> pd.DataFrame:
+def between(stored: pd.DataFrame) -> pd.DataFrame:
     """HEQL's worst error at the training t and midway between them."""
-    trials = results[results["model"] == "HEQL"].groupby("function")
-    table = trials[["test_mse_scaled", "midpoint_mse_scaled"]].max().map(scientific)
+    trials = stored[stored["model"] == "HEQL"].groupby("function")
+    table = trials[["test_mse_scaled", "midpoint_mse_scaled"]].max().map(error)
     table.columns = ["worst at the training t", "worst midway between them"]
     return table.rename(index=lambda function: tex(symbol(function))).rename_axis(None)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import sympy
 
-from .. import datasets, estimators, paper
+from .. import datasets
+from ..analysis.comparison import has_true_terms
+from ..analysis.truth import on_grid, true_equation
 from ..baselines import GroupSINDy, PlainSINDy, coefficient_mse, least_squares_limit
 from ..datasets import Dataset, expand_cross_terms
 from ..datasets.pde import solve
-from ..evaluation import has_true_terms
-from ..formatting import scientific, tex, text
-from ..truth import on_grid, true_equation
-from .analytic import Cases
+from ..equation.writing import error, scientific, tex, text
+from ..estimators import tabular as estimators
+from . import paper
+from .analytic import Cases, in_terms
+
+ROUNDING = 1e-14  # derivatives amplify rounding: a squared error below this differs by machine
 
 
 def fit(
@@ -29,7 +33,8 @@ def fit(
         data = datasets.load(name, random_state=seed, **options)
         fitted: dict[str, Any] = {"SINDy": GroupSINDy(varying=data.varying)}
         for model in models:
-            fitted[model] = getattr(estimators, model)(varying=data.varying, random_state=seed)
+            kind = getattr(estimators, model)
+            fitted[model] = kind(varying=data.varying, random_state=seed, method="network")
         for model in fitted.values():
             model.fit(data.X_train, data.y_train)
         cases[name] = (data, fitted)
@@ -61,14 +66,14 @@ def terms_found(cases: Cases) -> pd.DataFrame:
     rows = {}
     for name, (data, models) in cases.items():
         rows[title(name), "true"] = {
-            "u_t": tex(text(expand_cross_terms(data.equation))),
+            "u_t": in_terms(text(expand_cross_terms(data.equation))),
             "terms": "",
         }
         for model, fitted in models.items():
             found = expand_cross_terms(fitted.equation_)
             right = has_true_terms(found, data)
             rows[title(name), model] = {
-                "u_t": tex(text(found)),
+                "u_t": in_terms(text(found)),
                 "terms": "the true ones" if right else "wrong",
             }
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -137,9 +142,9 @@ def equations_at(cases: Cases, model: str) -> pd.DataFrame:
             point = on_grid(data, value)
             found = expand_cross_terms(models[model].equation(t=point))
             rows[tex(f"{data.varying} = {value:.3f}")] = {
-                "true": tex(text(expand_cross_terms(true_equation(data, point)), ".2f")),
-                f"{model}, here": tex(text(found, ".2f")),
-                f"{model}, paper": tex(printed[model][k]),
+                "true": in_terms(text(expand_cross_terms(true_equation(data, point)), ".2f")),
+                f"{model}, here": in_terms(text(found, ".2f")),
+                f"{model}, paper": in_terms(printed[model][k]),
             }
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -154,14 +159,14 @@ def sindy_grids() -> pd.DataFrame:
         for n_x, n_t in (stated, (256, 256)):
             data = datasets.load(name, cross_terms=True, n_x=n_x, n_t=n_t)
             model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
-            error = coefficient_mse(model.equation_, model.coefficients_, data)
+            coefficients = coefficient_mse(model.equation_, model.coefficients_, data)
             rows[title(name), f"{n_x} × {n_t}"] = {
                 "terms": ", ".join(sorted(model.terms_)),
                 "u_t": scientific(u_t_mse(model, data), 3),
                 "u_t, paper": scientific(
                     paper.table("pde_mse", "u_t", f"{name}_cross", "SINDy"), 3
                 ),
-                "coefficients": scientific(error, 3),
+                "coefficients": scientific(coefficients, 3),
             }
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -187,14 +192,17 @@ def plain_sindy(equations: Iterable[str]) -> pd.DataFrame:
 
 
 def derivative_limits(equations: Iterable[str]) -> pd.DataFrame:
-    """How the limit falls when the derivatives are computed more accurately."""
+    """How the limit falls when the derivatives are computed more accurately.
+
+    Taken of u and squared, these errors are made of rounding below ``ROUNDING``.
+    """
     rows: dict[str, dict[str, str]] = {}
     for name in equations:
         row = rows[title(name)] = {}
         for derivatives in ("paper", "accurate"):
             limit = least_squares_limit(datasets.load(name, derivatives=derivatives))
-            row[f"u_t, {derivatives}"] = scientific(limit.y_mse, 1)
-            row[f"coefficients, {derivatives}"] = scientific(limit.coefficient_mse, 1)
+            row[f"u_t, {derivatives}"] = error(limit.y_mse, 1, ROUNDING)
+            row[f"coefficients, {derivatives}"] = error(limit.coefficient_mse, 1, ROUNDING)
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -235,29 +243,26 @@ def missed_trials(results: pd.DataFrame) -> pd.DataFrame:
     return table.set_index("case")
 
 
-def noise_table(results: pd.DataFrame) -> pd.DataFrame:
-    """Runs with the true terms of each equation, model and level of noise in u."""
-    counts = results.groupby(["equation", "model", "noise"], sort=False)["true_terms"].agg(
-        lambda runs: f"{runs.sum()} of {len(runs)}"
-    )
-    table = counts.unstack().rename(index=title, columns=lambda level: f"{100 * level:g} %")
-    table.index.names, table.columns.name = [None, None], None
-    return table
-
-
-def worse_than_sindy(results: pd.DataFrame) -> list[str]:
-    """Where a model has the true terms less often than SINDy with the same noise, in words."""
-    found = results.groupby(["equation", "noise", "model"])["true_terms"].mean().unstack()
-    key: Any
-    lines = []
-    for key, row in found.iterrows():
-        equation, noise = key
-        lines += [
-            f"{model} finds {title(equation)} less often than SINDy at {100 * noise:g} % noise"
-            for model in found.columns
-            if row[model] < row["SINDy"]
-        ]
-    return lines
+def noisy(equations: Sequence[str], levels: Sequence[float], seed: int = 0) -> pd.DataFrame:
+    """What SEQL and SINDy find in fields with noise, by the automatic derivatives."""
+    rows = {}
+    for name in equations:
+        for level in levels:
+            given: Any = {"noise": level, "derivatives": "auto", "random_state": seed, "order": 4}
+            data = datasets.load(name, **given)
+            model = estimators.SEQL(varying=data.varying, random_state=seed, verbose=False)
+            found = model.fit(data.X_train, data.y_train).equation_
+            offered = datasets.load(name, cross_terms=True, rows="all", **given)
+            sindy = GroupSINDy(varying=data.varying).fit(offered.X_train, offered.y_train)
+            told = float(data.X_train.attrs["noise"]) / solve(name).u.std()
+            rows[title(name), f"{100 * level:g} %"] = {
+                "noise, estimated": f"{100 * told:.2g} %",
+                "rows": len(data.X_train),
+                "SEQL": tex(text(found, ".1g")),
+                "SEQL right": "yes" if has_true_terms(found, data) else "no",
+                "SINDy right": "yes" if has_true_terms(sindy.equation_, offered) else "no",
+            }
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def _ratio(trials: pd.DataFrame, column: str) -> str:

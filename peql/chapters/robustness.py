@@ -8,11 +8,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy import stats
 
-from .. import datasets, estimators
+from .. import datasets
 from ..datasets import Dataset
-from ..formatting import scientific, symbol, tex, text
-from ..plots import FOUND, _legend, _styled
+from ..equation.writing import scientific, symbol, tex, text
+from ..estimators import tabular as estimators
+from ..style import FOUND, legend, styled
 
 FULL = {"n_t": 128, "n_train": 512}  # the paper's size
 
@@ -63,7 +65,84 @@ def misses(results: pd.DataFrame) -> pd.DataFrame:
     return table.set_index(["model", "function"])
 
 
-@_styled
+# --- the verdict ------------------------------------------------------------------------------
+
+
+def verdict_rates(tables: pd.DataFrame) -> pd.DataFrame:
+    """Of tables whose law is known, how many were found, trusted and refused, by condition."""
+    conditions = tables["condition"].where(
+        tables["condition"] != "noise",
+        [f"{rows} rows a group, noise {noise:.0%}" for rows, noise in _sizes(tables)],
+    )
+    groups = [*tables.groupby(conditions, sort=False), ("all", tables)]
+    return pd.DataFrame.from_dict(
+        {name: _judged(part) for name, part in groups}, orient="index"
+    ).rename_axis("condition")
+
+
+def _sizes(tables: pd.DataFrame) -> Any:
+    return zip(tables["rows"], tables["noise"], strict=True)
+
+
+def _judged(part: pd.DataFrame) -> dict[str, int]:
+    right, trusted = part["right_form"].astype(bool), part["trustworthy"].astype(bool)
+    return {
+        "tables": len(part),
+        "right and trusted": int((right & trusted).sum()),
+        "right but refused": int((right & ~trusted).sum()),
+        "wrong or nothing, refused": int((~right & ~trusted).sum()),
+        "wrongly trusted": int((~right & trusted).sum()),
+    }
+
+
+def verdict_summary(tables: pd.DataFrame) -> str:
+    """The two rates in a sentence."""
+    count = _judged(tables)
+    right = count["right and trusted"] + count["right but refused"]
+    trusted = count["right and trusted"] + count["wrongly trusted"]
+    wrong = count["wrongly trusted"]
+    most = float(stats.beta.ppf(0.95, wrong + 1, max(len(tables) - wrong, 1)))
+    fewer = tables["right_form"] & tables["trustworthy"] & ~tables["all_vary"]
+    return (
+        f"{len(tables)} tables: a wrong law was called trustworthy "
+        f"{count['wrongly trusted']} times ({count['wrongly trusted'] / len(tables):.1%} of the "
+        f"tables, {count['wrongly trusted'] / max(trusted, 1):.1%} of the {trusted} verdicts "
+        f"'trustworthy'), a right one was not {count['right but refused']} times "
+        f"({count['right but refused'] / max(right, 1):.0%} of the {right} that were found). "
+        f"Of the right and trusted, {fewer.sum()} take for constant what varies. "
+        f"So few tables show only that wrong trust is rarer than {most:.1%} of tables (95 %)."
+    )
+
+
+def wrongly_trusted(tables: pd.DataFrame) -> pd.DataFrame:
+    """The tables whose verdict was wrong in the worse way, with what was trusted."""
+    wrong = tables[tables["trustworthy"].astype(bool) & ~tables["right_form"].astype(bool)]
+    return wrong.set_index("law")[["condition", "rows", "noise", "seed", "equation"]]
+
+
+def refusals(tables: pd.DataFrame) -> pd.DataFrame:
+    """How often each check refused a right law, how often another, and how often it alone did."""
+    refused = tables[~tables["trustworthy"].astype(bool)]
+    failed = refused["failed"].fillna("").str.split("; ")
+    checks = refused.assign(check=failed, alone=failed.map(len) == 1).explode("check")
+    checks["check"] = checks["check"].str.replace(r"size of \w+\(.*", "size / error", regex=True)
+    checks = checks[checks["check"] != ""]
+    right = checks["right_form"].astype(bool)
+    names = checks["check"].drop_duplicates()
+    rows = {
+        name: {
+            "right laws refused": int((here & right).sum()),
+            "right, by it alone": int((here & right & checks["alone"]).sum()),
+            "wrong laws refused": int((here & ~right).sum()),
+            "wrong, by it alone": int((here & ~right & checks["alone"]).sum()),
+        }
+        for name in names
+        if (here := checks["check"] == name).any()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("check")
+
+
+@styled
 def figure(results: pd.DataFrame) -> Figure:
     """The share of trials with the true terms over noise, rows per t and values of t."""
     panels: tuple[tuple[str, dict[str, Any], str], ...] = (
@@ -84,7 +163,7 @@ def figure(results: pd.DataFrame) -> Figure:
         ax.minorticks_off()
         ax.set(xlabel=label, ylim=(-0.05, 1.05))
     axes[0].set_ylabel("share with the true terms")
-    _legend(drawn)
+    legend(drawn)
     return drawn
 
 
@@ -97,5 +176,6 @@ def fit_with_noise(
     disturbed = data.y_train + noise * data.y_train.std() * random.standard_normal(
         len(data.y_train)
     )
-    fitted = getattr(estimators, model)(varying=data.varying, random_state=seed, verbose=False)
+    options = {"varying": data.varying, "random_state": seed, "method": "network"}
+    fitted = getattr(estimators, model)(**options, verbose=False)
     return data, fitted.fit(data.X_train, disturbed)

@@ -1,28 +1,44 @@
 """Every number of the paper's tables beside ours, from what the sweeps left in ``results/``.
 
-A *cell* is one number of a table of the paper and its counterpart here; less is better in all of
-them. Cells whose sweep has left no table yet have no ``ours``, and say how to get it.
+A *cell* is one number of a table of the paper and its counterparts here: ``again``, the paper's own
+protocol, and ``ours``, with refinement. Less is better in all of them. Cells whose sweep has left
+no table yet have no number here, and say how to get it.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import sympy
+from matplotlib.figure import Figure
 
-from .. import paper, results
+from .. import datasets, results
+from ..baselines import GroupSINDy
 from ..datasets import analytic, pde
-from ..formatting import scientific, symbol, tex, text
-from ..table_command import STORED
+from ..equation.writing import ROUNDING, error, scientific, symbol, tex, text
+from ..style import STYLE
+from . import paper, pdes
+from .analytic import in_terms
 
-SWEEPS = {name: STORED[name].maker for name in ("analytic", "pde", "spring")}
+SWEEPS = ("analytic", "pde", "spring")
 PDES = {"advection_diffusion": "advection–diffusion", "burgers": "Burgers'"}
 MODELS = ("SINDy", "SEQL", "HEQL")
+AHEAD, TIE, BEHIND, APART = "ahead", "tie", "behind", "not compared"
+MEANINGS = {
+    AHEAD: "the smaller error is ours",
+    TIE: "equal within the digits that the paper prints",
+    BEHIND: "the smaller error is the paper's",
+    APART: "the two numbers do not measure the same",
+}
+
+
+DIGITS = 0.005  # relative; errors are printed with three digits
 
 
 class Cell(NamedTuple):
@@ -39,11 +55,36 @@ class Cell(NamedTuple):
     ours: float
     printed: str = ""
     true: str = ""
+    again: float = np.nan
+    rounding: float = 0.0
+    apart: str = ""
 
     @property
     def ratio(self) -> float:
         """Ours / paper; NaN where ours is not measured."""
         return self.ours / self.paper
+
+    @property
+    def outcome(self) -> str:
+        """Who is ahead: ``AHEAD`` (we), ``TIE``, ``BEHIND``, or ``APART``."""
+        return self.judge(self.ours)
+
+    @property
+    def outcome_again(self) -> str:
+        """The same for the paper's protocol run here."""
+        return self.judge(self.again)
+
+    def judge(self, ours: float) -> str:
+        """The outcome for a number of ours.
+
+        Numbers that do not measure the same (``apart`` says why) are not compared. A tie is what
+        the paper's digits cannot tell apart: ``rounding`` is the error that rounding alone makes.
+        """
+        if self.apart or np.isnan(ours):
+            return APART
+        if max(ours, self.paper) <= self.rounding or abs(ours / self.paper - 1) < DIGITS:
+            return TIE
+        return AHEAD if ours < self.paper else BEHIND
 
 
 def stored(name: str, folder: Path | None = None) -> pd.DataFrame | None:
@@ -59,7 +100,7 @@ def cells(folder: Path | None = None) -> list[Cell]:
     ['analytic_equations', 'analytic_mse', 'pde_equations', 'pde_mse', 'speed', 'spring_equations']
     """
     return [
-        *_analytic(stored("analytic", folder)),
+        *_analytic(stored("analytic", folder), stored("paper_protocol", folder)),
         *_pde(stored("pde", folder)),
         *_spring(stored("spring", folder)),
     ]
@@ -117,29 +158,54 @@ def _trials(table: pd.DataFrame | None, **chosen: Any) -> pd.DataFrame | None:
     return kept if len(kept) else None
 
 
-def _analytic(table: pd.DataFrame | None) -> Iterator[Cell]:
+def _analytic(table: pd.DataFrame | None, protocol: pd.DataFrame | None) -> Iterator[Cell]:
     statistics = {"best": "min", "mean": "mean", "std": "std"}
     t = paper.table("analytic_equations", "t")
     for function, benchmark in analytic.BENCHMARKS.items():
         for model in ("SEQL", "HEQL"):
             trials = _trials(table, function=function, model=model)
+            rerun = _trials(protocol, function=function, model=model)
             for kind, statistic in statistics.items():
                 printed = paper.table("analytic_mse", kind, function, model)
-                ours = np.nan if trials is None else trials["test_mse_scaled"].agg(statistic)
-                yield Cell("analytic_mse", function, kind, model, printed, ours)
+                ours, again = (
+                    np.nan if runs is None else float(runs["test_mse_scaled"].agg(statistic))
+                    for runs in (trials, rerun)
+                )
+                apart = "a spread is no error" if kind == "std" else ""
+                where = ("analytic_mse", function, kind, model)
+                yield Cell(*where, printed, ours, again=again, apart=apart)
             worst = np.nan if trials is None else trials["coefficient_error"].max()
+            best = _best_printed(rerun)
             for k, value in enumerate(t):
                 point = _nearest(analytic.paper_grid(), value)
                 true = _true_equation(analytic, benchmark.equation, function, point)
                 printed = paper.equation("analytic_equations", function, model, index=k)
                 error = np.abs(number_errors(printed, true)).max()
+                again = np.abs(number_errors(best[k], true)).max() if best else np.nan
                 what = f"t = {value}"
                 written = _written("analytic_equations", function, model, k), text(true)
-                yield Cell("analytic_equations", function, what, model, error, worst, *written)
+                rounding = 0.0005 if function in ("f1", "f2") else 0.005
+                where = ("analytic_equations", function, what, model)
+                rounding *= ROUNDED
+                yield Cell(*where, error, worst, *written, again=again, rounding=rounding)
     for model, seconds in paper.table("speed", "seconds").items():
-        trials = _trials(table, model=model)
+        trials, rerun = _trials(table, model=model), _trials(protocol, model=model)
         ours = np.nan if trials is None else trials["cpu_seconds"].median()
-        yield Cell("speed", "f1 to f5", "seconds a trial", model, seconds, ours)
+        again = np.nan if rerun is None else rerun["cpu_seconds"].median()
+        where = ("speed", "f1 to f5", "seconds a trial", model)
+        yield Cell(*where, seconds, ours, again=again, apart="a GPU there, one CPU core here")
+
+
+ROUNDED = 1.001  # a printed number is off by half a unit at most, give or take binary digits
+
+
+def _best_printed(trials: pd.DataFrame | None) -> list[sympy.Expr]:
+    """The printed equations of the best trial that found the terms, picked as the paper does."""
+    found = None if trials is None else trials[trials["true_terms"]]
+    if found is None or found.empty:
+        return []
+    best = found.iloc[found["test_mse_scaled"].to_numpy().argmin()]
+    return [sympy.parse_expr(part) for part in best["printed"].split(" | ")]
 
 
 def _pde(table: pd.DataFrame | None) -> Iterator[Cell]:
@@ -154,8 +220,14 @@ def _pde(table: pd.DataFrame | None) -> Iterator[Cell]:
                 )
                 for what in ("u_t", "coefficient"):
                     printed = paper.table("pde_mse", what, case, model)
-                    ours = np.nan if best is None else best[f"{what}_mse"]
-                    yield Cell("pde_mse", where, f"{what} MSE", model, printed, ours)
+                    ours, apart = np.nan if best is None else best[f"{what}_mse"], ""
+                    if model == "SINDy" and best is not None:
+                        ours = dict(zip(("u_t", "coefficient"), sindy(name, cross), strict=True))[
+                            what
+                        ]
+                        apart = "counted in another way" * (what == "coefficient")
+                    place = ("pde_mse", where, f"{what} MSE", model)
+                    yield Cell(*place, printed, ours, apart=apart)
         problem, rows = pde.PROBLEMS[name], paper.table("pde_equations", name)
         grids = {
             "x": np.linspace(-problem.half_width, problem.half_width, problem.n_x, endpoint=False),
@@ -164,14 +236,30 @@ def _pde(table: pd.DataFrame | None) -> Iterator[Cell]:
         for model in ("SEQL", "HEQL"):
             trials = _trials(table, equation=name, cross_terms=False, model=model)
             worst = np.nan if trials is None else np.sqrt(trials["coefficient_mse"].max())
-            for k, value in enumerate(rows[problem.varying]):
-                point = _nearest(grids[problem.varying], value)
+            for k, value in enumerate(rows[str(problem.varying)]):
+                point = _nearest(grids[str(problem.varying)], value)
                 true = _true_equation(pde, pde.equation(name), name, point)
                 printed = paper.equation("pde_equations", name, model, index=k)
                 error = np.sqrt(np.mean(number_errors(printed, true) ** 2))
                 what = f"{problem.varying} = {value}"
                 written = _written("pde_equations", name, model, k), text(true, ".2f")
-                yield Cell("pde_equations", title, what, model, error, worst, *written)
+                place = ("pde_equations", title, what, model)
+                yield Cell(*place, error, worst, *written, rounding=ROUNDED * 0.005)
+
+
+@cache
+def sindy(name: str, cross: bool) -> tuple[float, float]:
+    """SINDy's two errors as the paper measured them: on 256 × 256 points.
+
+    Without cross terms Burgers' candidates are u and its derivatives; advection–diffusion needs
+    no products.
+    """
+    options: dict[str, Any] = {"cross_terms": True} if cross else {"order": 4}
+    data = datasets.load(name, n_x=256, n_t=256, **options)
+    model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
+    return pdes.u_t_mse(model, data), pdes.coefficient_mse(
+        model.equation_, model.coefficients_, data
+    )
 
 
 def _spring(table: pd.DataFrame | None) -> Iterator[Cell]:
@@ -188,7 +276,8 @@ def _spring(table: pd.DataFrame | None) -> Iterator[Cell]:
             printed = paper.equation("spring_equations", target, "transformed", index=k)
             error = np.abs(number_errors(printed, law)).max() / size
             written = _written("spring_equations", target, "transformed", k), text(law, ".2f")
-            yield Cell("spring_equations", target, f"t = {value}", model, error, worst, *written)
+            where = ("spring_equations", target, f"t = {value}", model)
+            yield Cell(*where, error, worst, *written, rounding=ROUNDED * 0.005 * power / size)
 
 
 def _written(table: str, *keys: Any) -> str:
@@ -200,40 +289,113 @@ def _written(table: str, *keys: Any) -> str:
 
 
 def shown(cells: Iterable[Cell], name: str) -> pd.DataFrame:
-    """The cells of one table of the paper: a row for each place in it, ours beside the paper's."""
-    rows: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
-    for cell in cells:
-        if cell.table == name:
-            row = rows.setdefault((_name(cell.where), cell.what), {})
-            row[cell.model, "paper"] = scientific(cell.paper, 3)
-            row[cell.model, "here"] = _number(cell.ours)
-            row[cell.model, "ratio"] = _number(cell.ratio, "–")
-    models = [m for m in MODELS if any((m, "paper") in row for row in rows.values())]
-    columns = pd.MultiIndex.from_product([models, ["paper", "here", "ratio"]])
-    return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=columns).fillna("–")
+    """The cells of one table of the paper: a row each, the three columns, the outcome."""
+    chosen = [cell for cell in cells if cell.table == name]
+    with_again = any(not np.isnan(cell.again) for cell in chosen)
+    rows: dict[tuple[str, str, str], dict[str, str]] = {}
+    for cell in sorted(chosen, key=lambda cell: MODELS.index(cell.model)):
+        what = cell.what.replace("u_t", tex("u_t"))
+        row = rows[cell.model, _name(cell.where), what] = {"paper": scientific(cell.paper, 3)}
+        if with_again:
+            row["its protocol, here"] = _number(cell.again)
+        row["with refinement"] = _number(cell.ours)
+        row["outcome"] = cell.apart or cell.outcome
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def equations(cells: Iterable[Cell], name: str, model: str) -> pd.DataFrame:
     """The equations that one table of the paper prints for ``model``, with errors."""
-    rows = {
-        (_name(cell.where), tex(cell.what)): {
+    rows = {}
+    for cell in cells:
+        if (cell.table, cell.model) != (name, model):
+            continue
+        row = rows[_name(cell.where), tex(cell.what)] = {
             "true": _tex(cell.true),
             "paper": _tex(cell.printed),
             "error, paper": scientific(cell.paper, 1),
-            "error, here": _number(cell.ours),
-            "ratio": _number(cell.ratio, "–"),
         }
-        for cell in cells
-        if (cell.table, cell.model) == (name, model)
-    }
-    return pd.DataFrame.from_dict(rows, orient="index")
+        if not np.isnan(cell.again):
+            row["its protocol, here"] = _number(cell.again)
+        row["with refinement"] = _number(cell.ours)
+        row["outcome"] = cell.outcome
+    return pd.DataFrame.from_dict(rows, orient="index").fillna("–")
+
+
+def tally(cells: Iterable[Cell]) -> pd.DataFrame:
+    """How many cells of each table have which outcome, for both columns of ours."""
+    rows: dict[tuple[str, str], dict[str, int]] = {}
+    for cell in cells:
+        for column, outcome in (
+            ("its protocol, here", cell.outcome_again),
+            ("with refinement", cell.outcome),
+        ):
+            if column == "with refinement" or not np.isnan(cell.again):
+                row = rows.setdefault((TITLES[cell.table], column), dict.fromkeys(MEANINGS, 0))
+                row[outcome] += 1
+    return pd.DataFrame.from_dict(rows, orient="index").sort_index()
+
+
+TITLES = {
+    "analytic_mse": "analytic functions, errors",
+    "analytic_equations": "analytic functions, equations",
+    "pde_mse": "PDEs, errors",
+    "pde_equations": "PDEs, equations",
+    "spring_equations": "springs, equations",
+    "speed": "speed",
+}
+LEAST = 1e-7  # ratios below this are drawn here
+COLOURS = {AHEAD: "#0072B2", TIE: "#999999", BEHIND: "#D55E00"}
+
+
+def picture(cells: Iterable[Cell]) -> Figure:
+    """Ours / paper of every cell that can be compared, on a logarithmic scale, by table.
+
+    Above the line of a table the paper's protocol run here, below it the refined results.
+    """
+    chosen = [cell for cell in cells if not cell.apart]
+    tables = [name for name in TITLES if any(cell.table == name for cell in chosen)]
+    with plt.style.context(STYLE):
+        figure, ax = plt.subplots(figsize=(8, 0.75 * len(tables) + 1.2))
+        for place, name in enumerate(tables):
+            for side, marker, column in ((-0.2, "o", "ours"), (0.2, "D", "again")):
+                label = {"ours": "with refinement", "again": "the paper's protocol, here"}[column]
+                found = [
+                    (cell.judge(getattr(cell, column)), getattr(cell, column) / cell.paper)
+                    for cell in chosen
+                    if cell.table == name and not np.isnan(getattr(cell, column))
+                ]
+                found.sort(key=lambda pair: list(COLOURS).index(pair[0]))
+                heights = place + side + np.linspace(-0.17, 0.17, len(found))
+                for outcome, colour in COLOURS.items():
+                    here = [k for k, (judged, _) in enumerate(found) if judged == outcome]
+                    ax.scatter(
+                        [max(found[k][1], LEAST) for k in here],
+                        heights[here],
+                        marker=marker,
+                        s=16,
+                        edgecolor=colour,
+                        facecolor=colour if column == "ours" else "none",
+                        linewidth=0.9,
+                        label=f"{outcome}, {label}",
+                    )
+        ax.axvline(1, color="black", linewidth=1)
+        ax.set(xscale="log", xlabel=f"ours / paper (below {LEAST:g}: drawn there)")
+        ax.set_yticks(range(len(tables)), [TITLES[name] for name in tables])
+        ax.invert_yaxis()
+        ax.grid(axis="y", visible=False)
+        handles, labels = ax.get_legend_handles_labels()
+        entries = dict(zip(labels, handles, strict=True))
+        figure.legend(
+            entries.values(), entries.keys(), loc="outside lower center", ncols=2, fontsize=8
+        )
+    return figure
 
 
 def worse(cells: Iterable[Cell]) -> pd.DataFrame:
     """The cells where the paper's number is the smaller one; none leaves the table empty."""
     rows = [
         {
-            "table": cell.table.replace("_", " "),
+            "table": TITLES[cell.table],
             "where": f"{_name(cell.where)}, {cell.what}",
             "model": cell.model,
             "paper": scientific(cell.paper, 3),
@@ -241,7 +403,7 @@ def worse(cells: Iterable[Cell]) -> pd.DataFrame:
             "ratio": _number(cell.ratio),
         }
         for cell in sorted(cells, key=lambda cell: cell.ratio, reverse=True)
-        if cell.ratio > 1
+        if cell.outcome == BEHIND
     ]
     return pd.DataFrame(rows, columns=["table", "where", "model", "paper", "here", "ratio"])
 
@@ -274,9 +436,19 @@ def not_measured(name: str) -> str:
     """What to say where a sweep has left no table, in Markdown.
 
     >>> not_measured("spring")
-    'results/spring.csv is not measured; run `python benchmarks/sweep_spring.py`.'
+    'results/spring.csv is not measured; run `python benchmarks/run.py spring`.'
     """
-    return f"results/{name}.csv is not measured; run `{SWEEPS[name]}`."
+    return f"results/{name}.csv is not measured; run `{results.maker(name)}`."
+
+
+def case_title(case: str) -> str:
+    """The name of a row of the paper's PDE table.
+
+    >>> case_title("burgers_cross")
+    "Burgers', with cross terms"
+    """
+    name = case.removesuffix("_cross")
+    return f"{PDES[name]}, {'with' if case != name else 'no'} cross terms"
 
 
 def _name(where: str) -> str:
@@ -286,12 +458,12 @@ def _name(where: str) -> str:
 
 
 def _tex(equation: str) -> str:
-    """TeX of a sum, each term a formula of its own: a narrow cell breaks between them."""
-    terms = re.split(r" (?=[+-] )", equation.replace("psi", "psi_"))
-    return " ".join(tex(term).replace("psi_", r"\psi_") for term in terms)
+    return in_terms(equation.replace("psi", "psi_")).replace("psi_", r"\psi_")
 
 
 def _number(value: float, missing: str = "not measured") -> str:
     if np.isnan(value):
         return missing
+    if value < ROUNDING:
+        return error(value, 1)
     return f"{value:.2g}" if 0.01 <= value < 1000 else scientific(value, 1)

@@ -15,7 +15,7 @@ import sympy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .. import plots
+from ..analysis.truth import on_grid, true_equation
 from ..datasets.spring import (
     HALF_WIDTH,
     LONGEST,
@@ -26,17 +26,28 @@ from ..datasets.spring import (
     draw_images,
     stiffness,
 )
-from ..formatting import plain, scientific, text
-from ..plots import SHADE, TRUE, Slider, _legend, _look, _styled
-from ..truth import on_grid, true_equation
+from ..equation.writing import plain, scientific, text
+from ..style import (
+    BAR,
+    PLAIN_LAYOUT,
+    SHADE,
+    TRUE,
+    TRUE_LINE,
+    Slider,
+    legend,
+    look,
+    slider_steps,
+    styled,
+)
+from .figures import known_values
 from .springs import POSITIONS, line, stiffness_found, symbolic
 
 Case = tuple[SpringDataset, Mapping[str, Any]]
 # Rings around crosses: all three are seen where they agree.
 MARKERS: dict[str, dict[str, Any]] = {
-    "SEQL": {"marker": "o", "markersize": 5.5, "zorder": 4},
-    "HEQL": {"marker": "+", "markersize": 5.5, "zorder": 5},
-    "ReLU": {"marker": "x", "markersize": 3.5, "zorder": 3},
+    "SEQL": {"marker": "o", "markersize": 4, "zorder": 4},
+    "HEQL": {"marker": "+", "markersize": 5, "zorder": 5},
+    "ReLU": {"marker": "x", "markersize": 5, "markeredgewidth": 1.3, "zorder": 3},
 }
 PAIRS_SHOWN = 100
 
@@ -50,7 +61,7 @@ def _shade(ax: Axes) -> None:
         ax.axvspan(side * LONGEST, side * 2 * REACH, color=SHADE, linewidth=0, zorder=0)
 
 
-@_styled
+@styled
 def images(data: SpringDataset, rows: int = 5) -> Figure:
     """The first pairs of training images at one t, and what is to be predicted from them."""
     size = (8, 0.55 * rows + 0.6)
@@ -71,31 +82,46 @@ def images(data: SpringDataset, rows: int = 5) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
-    """Predicted for the test pairs at several ``t``, over the distance of the particles."""
-    size = (2.1 * len(t) + 0.4, 2.0 * len(cases) + 0.6)
-    figure, axes = plt.subplots(len(cases), len(t), figsize=size, sharex=True, squeeze=False)
+    """Predicted for the test pairs at several ``t``, over the distance, and below it the error."""
+    size = (2.1 * len(t) + 0.4, 3.4 * len(cases) + 0.6)
+    heights = [1.5, 1] * len(cases)
+    figure, axes = plt.subplots(
+        2 * len(cases),
+        len(t),
+        figsize=size,
+        sharex=True,
+        sharey="row",
+        squeeze=False,
+        height_ratios=heights,
+    )
     stretch = np.linspace(-2 * REACH, 2 * REACH, 121)
-    for row, (data, models) in zip(axes, cases, strict=True):
-        for ax, value in zip(row, t, strict=True):
+    for above, below, (data, models) in zip(axes[::2], axes[1::2], cases, strict=True):
+        for ax, error, value in zip(above, below, t, strict=True):
             point = on_grid(data, value)
-            _shade(ax)
+            for panel in (ax, error):
+                _shade(panel)
             ax.plot(stretch, _values(data, point, stretch), **TRUE)
+            error.axhline(0, color=TRUE["color"], linewidth=TRUE["linewidth"])
             rows = np.flatnonzero(data.X_test["t"] == point)[:PAIRS_SHOWN]
             apart = (data.X_test["psi2"] - data.X_test["psi1"])[rows]
             for name, model in models.items():
                 found = model.predict(data.images_test[rows], data.X_test["t"][rows])
-                look = {"markeredgecolor": _look(name)["color"], "label": name, **MARKERS[name]}
-                ax.plot(apart, found, linestyle="none", markerfacecolor="none", **look)
+                marks = {"markeredgecolor": look(name)["color"], "label": name, **MARKERS[name]}
+                marks |= {"linestyle": "none", "markerfacecolor": "none"}
+                ax.plot(apart, found, **marks)
+                error.plot(apart, found - data.y_test.to_numpy()[rows], **marks)
             ax.set_title(f"$t = {value:g}$")
-            ax.set_xlabel(r"$\psi_2 - \psi_1$")
-        row[0].set_ylabel(f"${data.y_train.name}$")
-    _legend(figure, shaded=True)
+        above[0].set_ylabel(f"${data.y_train.name}$")
+        below[0].set_ylabel("error")
+    for ax in axes[-1]:
+        ax.set_xlabel(r"$\psi_2 - \psi_1$")
+    legend(figure, shaded=True)
     return figure
 
 
-@_styled
+@styled
 def coefficients(case: Case) -> Figure:
     """k(t) as each term found gives it, carried over to the positions, with the truth."""
     data, models = case
@@ -106,15 +132,15 @@ def coefficients(case: Case) -> Figure:
     for ax, term in zip(axes[0], terms, strict=True):
         ax.plot(data.coefficients["k"], **TRUE)
         for name, table in found.items():
-            ax.plot(table[term], **_look(name))
+            ax.plot(table[term], **look(name))
         ax.set_title(rf"$k(t)$ from the term in ${sympy.latex(sympy.sympify(term))}$")
         ax.set_xlabel("$t$")
     axes[0, 0].set_ylim(bottom=0)
-    _legend(figure)
+    legend(figure)
     return figure
 
 
-@_styled
+@styled
 def encodings(cases: Sequence[Case]) -> Figure:
     """The latent variable over the true position, with the line through it; a row a target."""
     n_models = max(len(models) for _, models in cases)
@@ -127,12 +153,12 @@ def encodings(cases: Sequence[Case]) -> Figure:
             straight = line(model, data)
             fitted = straight.slope * position + straight.offset
             ax.plot(position, fitted, **{**TRUE, "label": "straight line"})
-            ax.plot(position, model.latent(both)[:, 0], **{**_look(name), "linestyle": "-"})
+            ax.plot(position, model.latent(both)[:, 0], **{**look(name), "linestyle": "-"})
             bend = scientific(1 - abs(straight.r), 1)
             ax.set_title(f"{name}, {data.name.removeprefix('spring_')}: 1 − |r| = {bend}")
             ax.set_xlabel(r"true position $\psi$")
         row[0].set_ylabel("latent $z$")
-    _legend(figure)
+    legend(figure)
     return figure
 
 
@@ -147,7 +173,7 @@ def slider(name: str, case: Case, *, steps: int = 64, points: int = 61) -> Slide
     stretch = np.linspace(-2 * REACH, 2 * REACH, points).round(4)
     pairs = draw_images(np.stack([-stretch / 2, stretch / 2], axis=1))
     straight = line(model, data)
-    values = plots._known_values(data, steps)
+    values = known_values(data, steps)
     frames = []
     for t in values:
         true = _values(data, t, stretch).round(3) + 0.0
@@ -158,17 +184,17 @@ def slider(name: str, case: Case, *, steps: int = 64, points: int = 61) -> Slide
         frames.append((true.tolist(), found.tolist(), title))
     start = int(np.abs(values - 1).argmin())
     true, found, title = frames[start]
-    dashed = {"color": _look(name)["color"], "width": 2.5, "dash": "dash"}
+    dashed = {"color": look(name)["color"], "width": 2.5, "dash": "dash"}
     figure = go.Figure(
         [
-            go.Scatter(x=stretch.tolist(), y=true, name="true", line=plots._TRUE_LINE),
+            go.Scatter(x=stretch.tolist(), y=true, name="true", line=TRUE_LINE),
             go.Scatter(x=stretch.tolist(), y=found, name=f"found by {name}", line=dashed),
         ],
-        plots._PLAIN_LAYOUT,
+        PLAIN_LAYOUT,
     )
     lowest, highest = (f([f(frame[0]) for frame in frames]) for f in (min, max))
     margin = 0.05 * (highest - lowest)
-    bar = {**plots._BAR, "active": start, "steps": plots._slider_steps(values, frames)}
+    bar = {**BAR, "active": start, "steps": slider_steps(values, frames)}
     figure.update_layout(
         sliders=[{**bar, "currentvalue": {"prefix": "t = "}}],
         title={"text": title, "x": 0.5, "font": {"size": 15}},

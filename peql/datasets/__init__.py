@@ -9,17 +9,23 @@ from typing import Any
 from .._suggest import unknown_name
 from ._dataset import Dataset as Dataset
 from .analytic import BENCHMARKS, make_analytic
+from .classbench import LAWS as CLASSBENCH
+from .classbench import make_classbench
 from .field import expand_cross_terms as expand_cross_terms
 from .field import from_field as from_field
-from .pde import PROBLEMS, make_pde
+from .measured import Measured as Measured
+from .measured import load_measured as load_measured
+from .pde import TARGETS as PDES
+from .pde import make_pde
 from .spring import TARGETS, make_spring
 from .textbook import LAWS, make_textbook
 
 _MAKERS: dict[str, Callable[..., Dataset]] = {
     **{name: partial(make_analytic, name) for name in BENCHMARKS},
-    **{name: partial(make_pde, name) for name in PROBLEMS},
+    **{name: partial(make_pde, name) for name in PDES},
     **{name: partial(make_spring, name) for name in TARGETS},
     **{name: partial(make_textbook, name) for name in LAWS},
+    **{name: partial(make_classbench, name) for name in CLASSBENCH},
 }
 
 

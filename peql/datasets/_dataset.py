@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import sympy
@@ -16,9 +17,10 @@ class Dataset:
     ----------
     X_train, X_test : DataFrame with one column per feature and the column ``varying``.
     y_train, y_test : Series, the target.
-    varying : the column along which the coefficients change.
+    varying : the column along which the coefficients change, or a list of two.
     equation : SymPy, with coefficient functions, e.g. ``a(t)*x**2 + b(t)*x``.
-    coefficients : DataFrame, indexed by the sorted values of ``varying``, one column per function.
+    coefficients : DataFrame, indexed by the sorted values of ``varying``, one column per function;
+        the index has a level for each column of ``varying``.
     """
 
     name: str
@@ -26,7 +28,7 @@ class Dataset:
     y_train: pd.Series
     X_test: pd.DataFrame
     y_test: pd.Series
-    varying: str
+    varying: Any  # str, or list[str] for coefficients of more than one column
     equation: sympy.Expr
     coefficients: pd.DataFrame
 

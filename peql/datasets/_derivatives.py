@@ -1,4 +1,4 @@
-"""Four ways to differentiate a gridded field along one axis, and what each asks of the grid."""
+"""Three ways to differentiate a gridded field along one axis, and what each asks of the grid."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import factorial
-from typing import Literal
 
 import numpy as np
 from numpy import fft
 from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
-from scipy.signal import savgol_filter
 
 Array = NDArray[np.float64]
 SPLINE_DEGREE = 7  # above this, error at the edges of t grows faster than error inside shrinks
-POLYNOMIAL_DEGREE = 5
 
 
 @dataclass(frozen=True)
@@ -43,14 +40,20 @@ class Method:
                 f"too few points along {name} for a derivative of order {order}: "
                 f"{self.points(order)} are needed, got {len(grid)}; {self.advice}"
             )
-        steps = np.diff(grid)
-        if self.uniform and not np.allclose(steps, steps.mean(), rtol=1e-4):
-            raise ValueError(
-                f"{name} must be uniform for these derivatives: its steps go from "
-                f"{steps.min():g} to {steps.max():g}; pass derivatives='accurate', periodic=False "
-                "or interpolate u to a uniform grid"
-            )
+        if self.uniform:
+            check_uniform(grid, name)
         return self.apply(u, grid, order, axis)
+
+
+def check_uniform(grid: Array, name: str) -> None:
+    """Raise if the steps of ``grid`` differ."""
+    steps = np.diff(grid)
+    if not np.allclose(steps, steps.mean(), rtol=1e-4):
+        raise ValueError(
+            f"{name} must be uniform for these derivatives: its steps go from {steps.min():g} to "
+            f"{steps.max():g}; pass periodic=False with derivatives='auto', or interpolate u to a "
+            "uniform grid"
+        )
 
 
 def _step(grid: Array) -> float:
@@ -104,19 +107,6 @@ def _spline(u: Array, grid: Array, order: int, axis: int) -> Array:
     if order == 0:
         return u
     return make_interp_spline(grid, u, SPLINE_DEGREE, axis=axis).derivative(order)(grid)
-
-
-def polynomial(window: int, mode: Literal["wrap", "interp"]) -> Method:
-    """Polynomials of degree 5 fitted in windows (Savitzky and Golay): for noisy fields."""
-    if window % 2 == 0 or window <= POLYNOMIAL_DEGREE:
-        raise ValueError(f"window must be odd and above {POLYNOMIAL_DEGREE}, got {window}")
-
-    def apply(u: Array, grid: Array, order: int, axis: int) -> Array:
-        degree, step = POLYNOMIAL_DEGREE, _step(grid)
-        return np.asarray(savgol_filter(u, window, degree, order, step, axis=axis, mode=mode))
-
-    advice = "take a smaller window or a longer grid"
-    return Method(apply, points=lambda _: window, highest=POLYNOMIAL_DEGREE, advice=advice)
 
 
 FOURIER = Method(_fourier, points=lambda order: 2 * order + 1)

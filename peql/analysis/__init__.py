@@ -1,0 +1,1 @@
+"""What a solution is worth: errors, jumps, explanations, the verdict."""

@@ -1,0 +1,114 @@
+"""What the chapter on Φ-SO's eight laws shows of the sweep's table, and its live run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import sympy
+from matplotlib.figure import Figure
+
+from .. import results as stored
+from ..datasets import Dataset
+from ..datasets.classbench import LAWS, make_classbench
+from ..equation.writing import tex, text
+from ..estimators.tabular import SEQL
+from ..style import styled
+
+# Recovery over all laws that Φ-SO's authors publish (arXiv 2312.01816), by noise.
+PUBLISHED = {0.0: 0.82, 0.1: 0.62}
+PREFIX = "classbench_"
+
+
+def rate(rows: pd.DataFrame, column: str = "right_form") -> str:
+    """How many of the rows are right."""
+    return f"{int(rows[column].sum())} of {len(rows)}" if len(rows) else "not run"
+
+
+def progress(rows: pd.DataFrame, name: str) -> str:
+    """How much of a list of tasks the stored table has.
+
+    >>> progress(pd.DataFrame({"seed": [0, 0, 1]}), "classbench")
+    '3 of the 320 runs of the list, from 2 seeds'
+    """
+    n_seeds = rows["seed"].nunique()
+    seeds = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
+    return f"{len(rows)} of the {len(stored.tasks(name))} runs of the list, from {seeds}"
+
+
+def law_name(name: str) -> str:
+    """A law as a reader says it.
+
+    >>> law_name("classbench_free_fall")
+    'free fall'
+    """
+    return name.removeprefix(PREFIX).replace("_", " ")
+
+
+def by_law(rows: pd.DataFrame) -> pd.DataFrame:
+    """The right forms and the median of seconds, law by law and noise by noise."""
+    noises = sorted({*rows["noise"], *PUBLISHED})
+    table = {}
+    for law in LAWS:
+        of_law = rows[rows["law"] == law]
+        table[law_name(law)] = {f"{z:.1%}": _cell(of_law[of_law["noise"] == z]) for z in noises}
+    table["all laws"] = {f"{z:.1%}": _cell(rows[rows["noise"] == z]) for z in noises}
+    table["Φ-SO, published, all laws"] = {
+        f"{z:.1%}": f"{PUBLISHED[z]:.0%}" if z in PUBLISHED else "" for z in noises
+    }
+    return pd.DataFrame.from_dict(table, orient="index")
+
+
+def _cell(rows: pd.DataFrame) -> str:
+    seconds = f", {rows['cpu_seconds'].median():.0f} s" if len(rows) else ""
+    return rate(rows) + seconds
+
+
+def misses(rows: pd.DataFrame) -> pd.DataFrame:
+    """The runs without the right form, each with what it found instead."""
+    missed = rows[~rows["right_form"].astype(bool)]
+    found = [tex(text(_parsed(e), "#.2g")) for e in missed["equation"]]
+    table = pd.DataFrame(
+        {
+            "law": missed["law"].map(law_name),
+            "noise": missed["noise"].map("{:.1%}".format),
+            "seed": missed["seed"],
+            "found instead": found,
+        }
+    )
+    return table.set_index("law")
+
+
+def _parsed(equation: str) -> sympy.Expr:
+    names = {name: sympy.Symbol(name) for law in LAWS.values() for name in law.features}
+    return sympy.parse_expr(equation, local_dict=names)
+
+
+def fit_live(law: str, *, seed: int) -> tuple[Dataset, Any]:
+    """The rows of a law, and SEQL as it is set by default, fitted to them."""
+    data = make_classbench(law if law in LAWS else PREFIX + law, random_state=seed)
+    model = SEQL(varying=data.varying, random_state=seed, verbose=False)
+    return data, model.fit(data.X_train, data.y_train)
+
+
+@styled
+def figure(data: Dataset, model: Any) -> Figure:
+    """Every experiment's points, and the curve found for it over the first feature."""
+    feature, *others = [column for column in data.X_train if column != data.varying]
+    groups = list(data.X_train.groupby(data.varying))
+    drawn, axes = plt.subplots(2, (len(groups) + 1) // 2, figsize=(9, 3.8), sharex=True)
+    for ax, (group, rows) in zip(axes.flat, groups, strict=False):
+        y = data.y_train[rows.index]
+        ax.plot(rows[feature], y, "o", color="0.6", markersize=2.5)
+        if others:  # no one curve: the other features differ from row to row
+            ax.plot(rows[feature], model.predict(rows), "x", color="C0", markersize=3)
+        else:
+            grid = np.linspace(rows[feature].min(), rows[feature].max(), 200)
+            line = pd.DataFrame({feature: grid, data.varying: group})
+            ax.plot(grid, model.predict(line[list(data.X_train)]), color="C0")
+        ax.set_title(f"{data.varying} {group:g}", fontsize=8)
+    drawn.supxlabel(str(feature))
+    drawn.supylabel(str(data.y_train.name))
+    return drawn

@@ -1,0 +1,156 @@
+"""What the chapter on real measurements shows: five tables, the accepted form and ours."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import sympy
+from matplotlib.figure import Figure
+
+from ..datasets.measured import TABLES, Measured, load_measured
+from ..equation.tex import tex
+from ..estimators.tabular import SEQL
+from ..style import legend, styled
+
+
+def counted(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with every number of our forms counted as a constant, whatever it was read from.
+
+    A number that stands between two coefficients is no fitted constant of the model's, but it is
+    one of the form's.
+    """
+    more = []
+    for row in rows.to_dict("records"):
+        form = _parsed(row["equation"], row["table"])
+        own = {f.func for f in form.atoms(sympy.core.function.AppliedUndef)}
+        shared = row["n_constants"] - row["n_groups"] * len(own)
+        more.append(max(len(form.atoms(sympy.Float)) - shared, 0))
+    n_more = pd.Series(more, index=rows.index)
+    return rows.assign(
+        n_constants=rows["n_constants"] + n_more,
+        schwarz=rows["schwarz"] + n_more * np.log(rows["n_rows"]),
+    )
+
+
+def no_worse(rows: pd.DataFrame) -> pd.Series:
+    """Whether our form has a smaller criterion with as few or fewer constants."""
+    better = rows["schwarz"] <= rows["accepted_schwarz"]
+    return better & (rows["n_constants"] <= rows["accepted_n_constants"])
+
+
+def forms(rows: pd.DataFrame) -> pd.DataFrame:
+    """The accepted form and ours, of each table, one below the other."""
+    shown = {
+        (row["table"], kind): _shown(row[column], row["table"])
+        for row in rows.to_dict("records")
+        for kind, column in (("accepted", "accepted"), ("found", "equation"))
+    }
+    return pd.DataFrame({"form": pd.Series(shown)})
+
+
+def compared(rows: pd.DataFrame) -> pd.DataFrame:
+    """Schwarz's criterion and the number of fitted constants, accepted form and ours."""
+    table = {
+        row["table"]: {
+            "rows, groups": f"{row['n_rows']}, {row['n_groups']}",
+            "constants, accepted": row["accepted_n_constants"],
+            "constants, found": row["n_constants"],
+            "Schwarz, accepted": f"{row['accepted_schwarz']:.0f}",
+            "Schwarz, found": f"{row['schwarz']:.0f}",
+            "seconds": f"{row['cpu_seconds']:.0f}",
+        }
+        for row in rows.to_dict("records")
+    }
+    return pd.DataFrame.from_dict(table, orient="index")
+
+
+def alternatives(rows: pd.DataFrame) -> pd.DataFrame:
+    """What is also consistent with each table."""
+    found = rows.set_index("table")["alternatives"].fillna("").astype(str)
+    table = {
+        name: [_shown(e, str(name)) for e in told.split("; ") if e] for name, told in found.items()
+    }
+    return pd.DataFrame(
+        {"also consistent with the data": {k: "; ".join(v) or "none" for k, v in table.items()}}
+    )
+
+
+def sources() -> pd.DataFrame:
+    """Where each table comes from."""
+    return pd.DataFrame({"source": {name: table.source for name, table in TABLES.items()}})
+
+
+def _parsed(equation: str, table: str) -> sympy.Expr:
+    names = (*TABLES[table].features, TABLES[table].group)
+    return sympy.parse_expr(equation, local_dict={name: sympy.Symbol(name) for name in names})
+
+
+def _shown(equation: str, table: str) -> str:
+    return rf"\({tex(_parsed(equation, table), '.2g')}\)"
+
+
+def curve(equation: str, table: str, constants: dict[str, float], x: np.ndarray) -> np.ndarray:
+    """A form with one group's constants at ``x``.
+
+    >>> curve("conc*V(state)/(conc + K(state))", "puromycin", {"V": 2.0, "K": 1.0}, np.ones(1))
+    array([1.])
+    """
+    form = _parsed(equation, table)
+    own = form.atoms(sympy.core.function.AppliedUndef)
+    numbers = {f: sympy.Float(constants[f.func.__name__]) for f in own}
+    value = sympy.lambdify(sympy.Symbol(TABLES[table].features[0]), form.xreplace(numbers), "numpy")
+    with np.errstate(all="ignore"):
+        return np.broadcast_to(np.asarray(value(x), dtype=float), x.shape)
+
+
+@styled
+def figure(rows: pd.DataFrame, name: str) -> Figure:
+    """Every group's points, with the accepted curve and ours."""
+    row = rows.set_index("table").loc[name]
+    data = load_measured(name)
+    feature = TABLES[name].features[0]
+    ours, accepted = (json.loads(str(row[c])) for c in ("constants", "accepted_constants"))
+    groups = list(data.X.groupby(data.varying))
+    n_columns = min(len(groups), 4)
+    n_lines = -(-len(groups) // n_columns)
+    size = (9, 1.9 * n_lines + 0.6)
+    drawn, axes = plt.subplots(
+        n_lines, n_columns, figsize=size, sharex=True, sharey=True, squeeze=False
+    )
+    for ax, (group, part) in zip(axes.flat, groups, strict=False):
+        x = part[feature].to_numpy(dtype=float)
+        grid = np.linspace(x.min(), x.max(), 300)
+        ax.plot(x, data.y[part.index], "o", color="0.4", markersize=3, label="measured")
+        first = curve(str(row["accepted"]), name, accepted[str(group)], grid)
+        ax.plot(grid, first, "--", color="C1", label="accepted form")
+        ax.plot(grid, curve(str(row["equation"]), name, ours[str(group)], grid), label="found")
+        ax.set_title(f"{data.varying} {group}", fontsize=8)
+    for ax in axes.flat[len(groups) :]:
+        ax.axis("off")
+    drawn.supxlabel(feature)
+    drawn.supylabel(TABLES[name].target)
+    legend(drawn)
+    return drawn
+
+
+def fit_live(name: str, *, seed: int) -> tuple[Measured, Any]:
+    """A table, and SEQL as it is set by default, fitted to it."""
+    data = load_measured(name)
+    model = SEQL(varying=data.varying, random_state=seed, verbose=False)
+    return data, model.fit(data.X, data.y)
+
+
+def with_errors(model: Any) -> pd.DataFrame:
+    """Each group's constants with their standard errors."""
+    value, error = model.coefficients_, model.coefficient_errors_
+    return pd.DataFrame(
+        {
+            name: [f"{v:.2g} ± {e:.1g}" for v, e in zip(value[name], error[name], strict=True)]
+            for name in value
+        },
+        index=value.index,
+    )

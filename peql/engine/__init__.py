@@ -1,0 +1,1 @@
+"""The engine: formulas, the criterion and the search over forms."""

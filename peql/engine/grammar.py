@@ -1,0 +1,511 @@
+"""The terms that the search tries: built from the registered primitives, each form once.
+
+What is redundant is left out by construction. exp(w x + b) is a factor times exp(w x), so b is no
+inner weight; sin(w x + p) is a sum of sin(w x) and cos(w x), two columns; 1/(w x + b) is a factor
+times 1/(x + b). The primitives say so of themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+import numpy as np
+from scipy.stats import qmc
+
+from ..primitives import FREQUENCY, Primitive, get
+from .expressions import (
+    Apply,
+    Evaluation,
+    Expression,
+    Mix,
+    Power,
+    Rows,
+    Scale,
+    Shift,
+    Times,
+    X,
+)
+
+STARTS = {0: 1, 1: 32, 2: 64, 3: 96}  # by the number of inner weights
+MOST_STARTS = 128
+RATES = 0.2, 20.0  # of exp, in units of 1/range
+CYCLES = 0.15, 12.0  # of sin, over the range
+OFFSETS = 0.01, 10.0  # distance of a pole or branch point from the data, in ranges
+STEEPEST = 13.0  # exponent; Lennard-Jones has 12. Half of the starts are within ±1.6
+GENTLE = 3.0  # exponent, where there are other weights to find
+RATIOS = 0.1, 10.0  # of the parts of a direction, in units of their ranges
+FEW_FEATURES = 3  # up to here every pair and triple of features is combined
+
+
+@dataclass(frozen=True)
+class Term:
+    """Columns that share inner weights: one, or two where a phase is split."""
+
+    columns: tuple[Expression, ...]
+
+    @property
+    def n_weights(self) -> int:
+        return n_weights(*self.columns)
+
+    @property
+    def size(self) -> int:
+        return self.columns[0].size()
+
+    @property
+    def n_exponents(self) -> int:
+        """Powers of features: nearly always the same at every step."""
+        return len({w for c in self.columns for w in _exponents(c)})
+
+    def shifted(self, by: int) -> Term:
+        return Term(tuple(c.shifted(by) for c in self.columns))
+
+
+def _exponents(g: Expression) -> Iterator[int]:
+    if isinstance(g, Power) and isinstance(g.w, int) and isinstance(g.g, X):
+        yield g.w
+    for part in g.parts():
+        yield from _exponents(part)
+
+
+def n_weights(*expressions: Expression) -> int:
+    """The number of inner weights; they are numbered without gaps."""
+    return 1 + max((w for e in expressions for w in e.weights()), default=-1)
+
+
+def times(g: Expression, h: Expression) -> Expression:
+    """g·h, each with weights of its own."""
+    return Times(g, h.shifted(n_weights(g)))
+
+
+def scaled(g: Expression) -> Scale:
+    """w·g with a new weight."""
+    return Scale(g, n_weights(g))
+
+
+def moved(g: Expression) -> Shift:
+    """g + b with a new weight."""
+    return Shift(g, n_weights(g))
+
+
+def power(g: Expression) -> Power:
+    """g**p with a new weight."""
+    return Power(g, n_weights(g))
+
+
+def units(g: Expression, kinds: Sequence[Primitive]) -> Iterator[Term]:
+    """A unit of each primitive of the argument ``g``, with what is not redundant of w·g + b."""
+    for p in kinds:
+        if p.arity != 1 or (p.redundant_scale and p.redundant_shift):
+            continue
+        if p.partner is not None:
+            if p.name < p.partner and any(k.name == p.partner for k in kinds):
+                continue  # the pair once, under its later name
+            columns: tuple[Expression, ...] = (Apply(p.name, scaled(g)),)
+            if p.redundant_shift:
+                columns = (*columns, Apply(p.partner, scaled(g)))
+            yield Term(columns)
+        elif p.redundant_shift:
+            if p.name == "exp" and isinstance(g, Apply) and g.name == "log":
+                yield Term((power(g.g),))
+            else:
+                yield Term((Apply(p.name, scaled(g)),))
+        elif p.redundant_scale:
+            yield Term((Apply(p.name, moved(g)),))
+        else:
+            yield Term((Apply(p.name, scaled(g)),))
+            # tanh with a shift is a constant and a logistic: known by exp and the reciprocal.
+            if p.name != "tanh" or not {"exp", "reciprocal"} <= {k.name for k in kinds}:
+                yield Term((Apply(p.name, moved(scaled(g))),))
+
+
+class Grammar:
+    """Terms for features whose signs are known; ``positive`` and ``one_sign`` by feature.
+
+    ``together`` are the features that are combined with each other, by default all of them.
+    """
+
+    def __init__(
+        self,
+        x: np.ndarray,
+        kinds: Iterable[str] | None = None,
+        together: Sequence[int] | None = None,
+    ):
+        flat = x.reshape(-1, x.shape[-1])
+        self.n = flat.shape[-1]
+        self.together = list(range(self.n)) if together is None else sorted(together)
+        self.positive = [bool((flat[:, i] > 0).all()) for i in range(self.n)]
+        self.one_sign = [p or bool((flat[:, i] < 0).all()) for i, p in enumerate(self.positive)]
+        names = list(kinds) if kinds is not None else None
+        from ..primitives import names as registered
+
+        self.names = set(names if names is not None else registered())
+        self.kinds = [get(name) for name in sorted(self.names)]
+        self.nested: dict[int, list[Term]] = {}
+
+    def monomials(self, i: int) -> list[Expression]:
+        x = X(i)
+        found: list[Expression] = [x, Power(x, 2.0), Power(x, 3.0), Power(x, 4.0)]
+        if self.one_sign[i]:
+            found += [Power(x, -1.0), Power(x, -2.0)]
+        if self.positive[i]:
+            found += [Power(x, 0.5), Power(x, -0.5), Power(x, 1.5)]
+            if "log" in self.names:
+                found.append(Apply("log", x))
+        return found
+
+    def arguments(self, i: int) -> list[Expression]:
+        x = X(i)
+        found: list[Expression] = [x, Power(x, 2.0)]
+        if self.one_sign[i]:
+            found.append(Power(x, -1.0))
+        if self.positive[i]:
+            found += [Apply("log", x), Power(x, 0.5)]
+        return found
+
+    def combined(self) -> list[Expression]:
+        """Arguments of two or three features without weights: products and ratios."""
+        found: list[Expression] = []
+        for i, j in combinations(self.together, 2):
+            found.append(Times(X(i), X(j)))
+            found.append(Times(Power(X(i), 2.0), Power(X(j), 2.0)))
+        for i, j in permutations(self.together, 2):
+            if self.one_sign[j]:
+                found.append(Times(X(i), Power(X(j), -1.0)))
+                found.append(Times(Power(X(i), 2.0), Power(X(j), -1.0)))
+                found.append(Times(X(i), Power(X(j), -2.0)))
+                found.append(Times(Power(X(i), 2.0), Power(X(j), -2.0)))
+            found.append(Times(Power(X(i), 2.0), X(j)))
+        if len(self.together) <= FEW_FEATURES:
+            for i, j, k in permutations(self.together, 3):
+                if i < j:
+                    found.append(Times(Times(X(i), X(j)), X(k))) if j < k else None
+                    if self.one_sign[k]:
+                        found.append(Times(Times(X(i), X(j)), Power(X(k), -1.0)))
+                if j < k and self.one_sign[j] and self.one_sign[k]:
+                    found.append(Times(X(i), Times(Power(X(j), -1.0), Power(X(k), -1.0))))
+        return found
+
+    def directions(self) -> list[Expression]:
+        """x_i + w x_j, and the same of squares and of reciprocals."""
+        found: list[Expression] = []
+        for i, j in combinations(self.together, 2):
+            found.append(Mix(X(i), X(j), 0))
+            found.append(Mix(Power(X(i), 2.0), Power(X(j), 2.0), 0))
+            if self.one_sign[i] and self.one_sign[j]:
+                found.append(Mix(Power(X(i), -1.0), Power(X(j), -1.0), 0))
+        return found
+
+    def power_law(self, features: Sequence[int]) -> Expression | None:
+        features = [k for k in features if self.positive[k]]
+        total: Expression | None = None
+        for k in features:
+            total = power(X(k)) if total is None else times(total, Power(X(k), 0))
+        return total
+
+    def terms(self, depth: int = 2) -> list[Term]:
+        """All terms, simplest first; a form appears once."""
+        seen: dict[tuple, Term] = {}
+
+        def add(*found: Term | Expression) -> None:
+            for term in found:
+                term = term if isinstance(term, Term) else Term((term,))
+                seen.setdefault(term.columns, term)
+
+        one = [self.one_feature(i, depth) for i in range(self.n)]
+        for parts in one:
+            add(*parts)
+        if self.n > 1:
+            add(*self.several(depth))
+        return sorted(seen.values(), key=lambda t: (t.n_weights, t.size))
+
+    def one_feature(self, i: int, depth: int) -> list[Term]:
+        x = X(i)
+        found: list[Term] = [Term((m,)) for m in self.monomials(i)]
+        if self.positive[i]:
+            found.append(Term((power(x),)))
+        level1 = [t for g in self.arguments(i) for t in units(g, self._reading(g))]
+        level1 = [t for t in level1 if not _is_polynomial(t)]
+        found += level1
+        plainly = [t for t in level1 if _argument(t) in (x, Power(x, 2.0), Power(x, -1.0))]
+        on_x = [t for t in units(x, self.kinds) if not _is_polynomial(t)]
+        if depth < 2:
+            return found
+        # A unit of a unit: logistic, Hill, Gauss, Lorentz, Gompertz, Weibull, Vogel, ...
+        inner = [t.columns[0] for t in units(x, self.kinds)]
+        if self.positive[i]:
+            inner += [power(x), Power(moved(Apply("log", x)), 2.0)]
+        nested = []
+        for g in inner:
+            if isinstance(g, Apply) and g.name == "tanh":
+                continue
+            for t in units(g, self._outer):
+                if not _is_polynomial(t) and not _undone(t.columns[0]):
+                    nested.append(Term(t.columns[:1]))
+        if "exp" in self.names:
+            growth = Apply("exp", scaled(x))
+            nested.append(Term((Power(moved(growth), 2.0),)))  # Morse
+            if "reciprocal" in self.names:  # Bose and Fermi: a number in the place of a weight
+                nested += [Term((Apply("reciprocal", Shift(growth, k)),)) for k in (-1.0, 1.0)]
+        if "sqrt" in self.names and "reciprocal" in self.names:
+            found += [Term((Power(moved(g), -0.5),)) for g in self.arguments(i)[:2]] + [
+                Term((Power(moved(x), -2.0),))
+            ]
+            quadratic = Power(moved(x), 2.0)
+            nested += [
+                Term((Power(moved(quadratic), -0.5),)),
+                # a driven oscillator's amplitude
+                Term((Power(Mix(Power(Shift(Power(x, 2.0), 0), 2.0), Power(x, 2.0), 1), -0.5),)),
+            ]
+        found += nested
+        simple = [t for t in nested if t.n_weights <= 2]
+        self.nested[i] = simple
+        factors: list[Expression] = [x, Power(x, 2.0), Power(x, 3.0)]
+        if self.one_sign[i]:
+            factors.append(Power(x, -1.0))
+        if self.positive[i]:
+            factors += [Power(x, 0.5), power(x)]
+        if "exp" in self.names:
+            factors.append(Apply("exp", scaled(x)))
+        for factor in factors:
+            for t in [*plainly, *simple]:
+                if n_weights(factor) + t.n_weights > 3 or _folds(factor, t.columns[0]):
+                    continue
+                found.append(Term(tuple(times(factor, c) for c in t.columns)))
+        for a, b in combinations([t for t in on_x if len(t.columns) == 1], 2):
+            found.append(Term((times(a.columns[0], b.columns[0]),)))
+        waves = [t for t in on_x if len(t.columns) == 2]
+        for wave in waves:
+            for t in on_x:
+                if len(t.columns) == 1:
+                    found.append(Term(tuple(times(t.columns[0], c) for c in wave.columns)))
+            gauss = Apply("exp", scaled(Power(x, 2.0)))
+            found.append(Term(tuple(times(gauss, c) for c in wave.columns)))
+        return found
+
+    @property
+    def _outer(self) -> list[Primitive]:
+        return [p for p in self.kinds if p.partner is None and p.name not in ("tanh", "square")]
+
+    def _reading(self, g: Expression) -> list[Primitive]:
+        """The primitives that take ``g``: of a logarithm or a root only those that need it.
+
+        log(1/x + b) and the like are sums of what is there already; 1/(1/x + b) is x/(x + c).
+        """
+        if isinstance(g, X):
+            return self.kinds
+        if isinstance(g, Power) and g.w == 2.0:
+            return [p for p in self.kinds if p.redundant_scale or p.redundant_shift]
+        if isinstance(g, Power) and g.w == -1.0:  # sin(1/x) would follow any few rows
+            return [p for p in self.kinds if p.redundant_shift and p.partner is None]
+        return [p for p in self.kinds if p.name in ("exp", "reciprocal")]
+
+    def several(self, depth: int) -> list[Term]:
+        """Terms of two features and more."""
+        found: list[Term] = []
+        combined, directions = self.combined(), self.directions()
+        found += [Term((g,)) for g in combined]
+        everything = self.together
+        n = len(everything)
+        sizes = list(range(2, n + 1)) if n <= FEW_FEATURES else [2, n]
+        for size in sizes:
+            for features in combinations(everything, size):
+                law = self.power_law(features)
+                if law is not None and n_weights(law) == size:
+                    found.append(Term((law,)))
+        cores: list[Term] = []
+        for g in [*combined, *directions]:
+            cores += [t for t in units(g, self.kinds) if not _is_polynomial(t)]
+        for g in directions:
+            cores += [Term((Power(g, k),)) for k in (-1.0, -2.0, 0.5, -0.5, 2.0)]
+            cores += [Term((Power(moved(g), k),)) for k in (-2.0, -0.5)]
+        singles = {
+            i: [
+                t
+                for g in self.arguments(i)[:3]
+                for t in units(g, self.kinds)
+                if not _is_polynomial(t)
+            ]
+            for i in everything
+        }
+        for i in everything:
+            singles[i] += [Term((Power(moved(Power(X(i), 2.0)), k),)) for k in (-1.0, -0.5, 0.5)]
+            if depth >= 2:
+                nested = (
+                    Apply("reciprocal", moved(Apply("exp", scaled(X(i))))),
+                    Apply("exp", scaled(Power(moved(X(i)), 2.0))),
+                    Apply("reciprocal", moved(Power(moved(X(i)), 2.0))),
+                )
+                singles[i] += [Term((c,)) for c in nested]
+        for i in everything:
+            for t in singles[i]:
+                cores.append(t)
+                for k in everything:
+                    if k != i:
+                        cores.append(Term(tuple(times(X(k), c) for c in t.columns)))
+        if depth >= 2:
+            for g in [h for h in combined if h.size() <= 4]:
+                cores.append(Term((Apply("reciprocal", moved(Apply("exp", scaled(g)))),)))
+        found += cores
+        # A power law of the features before a unit.
+        for t in cores:
+            own = {node.i for node in _features(t.columns[0])}
+            for others in ([k for k in everything if k not in own], list(everything)):
+                law = self.power_law(others)
+                if law is not None and n_weights(law) + t.n_weights <= 5:
+                    found.append(Term(tuple(times(c, law) for c in t.columns)))
+        if depth >= 2 and len(everything) <= FEW_FEATURES:
+            for i in everything:
+                law = self.power_law([k for k in everything if k != i])
+                if law is not None:
+                    found += [Term((times(t.columns[0], law),)) for t in self.nested.get(i, [])]
+        # Units of two features, multiplied.
+        for i, j in combinations(everything, 2):
+            for a in singles[i]:
+                for b in singles[j]:
+                    if a.n_weights + b.n_weights <= 2 and len(a.columns) + len(b.columns) <= 4:
+                        columns = tuple(times(c, d) for c in a.columns for d in b.columns)
+                        found.append(Term(columns))
+                        if len(columns) == 1:
+                            both = Times(X(i), X(j))
+                            found.append(Term(tuple(Times(c, both) for c in columns)))
+        return found
+
+
+def _argument(t: Term) -> Expression:
+    """What the unit of a term reads, without its scale and shift."""
+    g = t.columns[0]
+    while isinstance(g, (Apply, Scale, Shift)):
+        g = g.parts()[0]
+    return g
+
+
+def _features(g: Expression) -> Iterator[X]:
+    if isinstance(g, X):
+        yield g
+    for part in g.parts():
+        yield from _features(part)
+
+
+def _is_polynomial(t: Term) -> bool:
+    """square(g + b) is g², g and a constant: columns of their own."""
+    c = t.columns[0]
+    return isinstance(c, Apply) and c.name in ("square", "identity")
+
+
+def _undone(g: Expression) -> bool:
+    """log(exp(…)) without a shift between, a root of a square, a reciprocal of a reciprocal."""
+    if not isinstance(g, Apply):
+        return False
+    inner = g.g
+    while isinstance(inner, (Scale,)):
+        inner = inner.g
+    if g.name == "exp" and isinstance(inner, Apply) and inner.name == "log":
+        return False  # (x + b)**p
+    # 1/(1/(x + a) + b) is a constant and 1/(x + c); of a root likewise.
+    pairs = {("reciprocal", "reciprocal")}
+    core = inner.g if isinstance(inner, Shift) else inner
+    return isinstance(core, Apply) and (g.name, core.name) in pairs
+
+
+def _folds(factor: Expression, g: Expression) -> bool:
+    """x**p·x**q is a power; exp·exp of the same argument an exp."""
+    if isinstance(factor, Power) and isinstance(g, Power) and factor.g == g.g:
+        return True
+    if isinstance(factor, Apply) and isinstance(g, Apply) and factor.name == g.name == "exp":
+        return factor.g == g.g
+    # x/(x + b) is a constant less b/(x + b): the same columns, found when the model is written.
+    if isinstance(g, Apply) and g.name == "reciprocal" and isinstance(g.g, Shift):
+        return factor == g.g.g
+    return isinstance(factor, X) and isinstance(g, Power) and g.g == factor
+
+
+def telling(rows: Rows, most: int) -> list[int]:
+    """The features that matter most in a quadratic fit of all steps, y in units of each step's."""
+    n = rows.x.shape[-1]
+    if n <= most:
+        return list(range(n))
+    there = rows.mask > 0
+    z = rows.x[there]
+    z = (z - z.mean(0)) / (z.std(0) + 1e-300)
+    centred = [
+        (y[m] - y[m].mean()) / (y[m].std() or 1.0) for y, m in zip(rows.y, there, strict=True)
+    ]
+    pairs = [(i, j) for i in range(n) for j in range(i, n)]
+    columns = [*z.T, *(z[:, i] * z[:, j] - (z[:, i] * z[:, j]).mean() for i, j in pairs)]
+    c = np.linalg.lstsq(np.stack(columns, axis=1), np.concatenate(centred), rcond=1e-6)[0] ** 2
+    weight = c[:n].copy()
+    for (i, j), share in zip(pairs, c[n:], strict=True):
+        weight[i] += share
+        weight[j] += share * (i != j)
+    return sorted(np.argsort(-weight)[:most].tolist())
+
+
+def starts(term: Term, rows: Rows, seed: int = 0) -> np.ndarray:
+    """Inner weights to begin with, (start, step, weight): in units of the data's ranges."""
+    n = term.n_weights
+    n_starts = STARTS.get(n, MOST_STARTS)
+    w = np.zeros((n_starts, len(rows.x), n))
+    if not n:
+        return w
+    u = qmc.Sobol(n, seed=seed).random_base2(7)[:n_starts]
+    drawn: set[int] = set()
+    with np.errstate(all="ignore"):
+        for column in term.columns:
+            _draw(column, None, rows, w, u, drawn)
+    return np.nan_to_num(w)
+
+
+def _between(u: np.ndarray, low: float, high: float) -> np.ndarray:
+    return low * (high / low) ** u
+
+
+def _signed(u: np.ndarray, low: float, high: float) -> np.ndarray:
+    side = np.where(u < 0.5, -1.0, 1.0)
+    return side * _between(np.abs(2 * u - 1), low, high)
+
+
+def _draw(g: Expression, parent: Expression | None, rows: Rows, w, u, drawn: set[int]) -> None:
+    for part in g.parts():
+        _draw(part, g, rows, w, u, drawn)
+    k = getattr(g, "w", None)
+    if not isinstance(k, int) or k in drawn:
+        return
+    drawn.add(k)
+    uk = u[:, k]
+    v, _ = Evaluation(rows, w, slopes=False).of(g.parts()[0])
+    low, high = v.min(-1), v.max(-1)  # (start, step) or (step,)
+    width = np.broadcast_to(np.maximum(high - low, 1e-12 * np.abs(high) + 1e-300), w.shape[:2])
+    low, high = np.broadcast_to(low, w.shape[:2]), np.broadcast_to(high, w.shape[:2])
+    primitive = get(parent.name) if isinstance(parent, Apply) else None
+    if isinstance(g, Power):
+        steepest, shape = (STEEPEST, 3) if w.shape[-1] == 1 else (GENTLE, 1)
+        w[..., k] = (steepest * (2 * uk - 1) ** shape)[:, None]
+    elif isinstance(g, Mix):
+        other, _ = Evaluation(rows, w, slopes=False).of(g.h)
+        ratio = width / np.broadcast_to(np.ptp(other, axis=-1), w.shape[:2])
+        w[..., k] = _signed(uk, *RATIOS)[:, None] * ratio
+    elif isinstance(g, Scale):
+        if primitive is not None and primitive.partner is not None:
+            w[..., k] = _between(uk, *CYCLES)[:, None] * 2 * np.pi / FREQUENCY / width
+        else:
+            w[..., k] = _signed(uk, *RATES)[:, None] / width
+    elif (primitive is not None and primitive.domain != "real") or (
+        isinstance(parent, Power) and not (isinstance(parent.w, float) and parent.w == 2.0)
+    ):
+        # Most poles lie below the data: V x/(K + x).
+        if (low > 0).all():
+            share = np.minimum(uk / 0.65, 1)[:, None]
+            bottom, top = 0.3 * np.maximum(low, 1e-3 * high), 10 * high
+            beyond = bottom * (top / bottom) ** share
+            within = -low * np.clip((uk - 0.65) / 0.2, 0, 0.99)[:, None]
+            past = -high * _between(np.maximum(uk - 0.85, 0) / 0.15, 1.02, 10.0)[:, None]
+            u = uk[:, None]
+            w[..., k] = np.where(u < 0.65, beyond, np.where(u < 0.85, within, past))
+            return
+        below = (-low) + _between(np.minimum(uk / 0.7, 1), *OFFSETS)[:, None] * width
+        above = (-high) - _between(np.maximum(uk - 0.7, 0) / 0.3, *OFFSETS)[:, None] * width
+        w[..., k] = np.where((uk < 0.7)[:, None], below, above)
+    else:
+        w[..., k] = -(low + (1.4 * uk[:, None] - 0.2) * width)

@@ -1,0 +1,371 @@
+"""Screening: terms and sums of terms tried on a few experiments and rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .criterion import floor, information
+from .expressions import Expression, One, Rows
+from .grammar import Grammar, Term, starts, telling
+from .varpro import descend, errors, evaluated, exchange, project
+
+DESCENTS = 3  # starts at each step that are followed
+MOST_TERMS = 360  # of the first round that are descended from
+MOST_SIMPLE, MOST_NESTED = 500, 900  # terms whose starts are looked at, the smallest first
+MOST_ADDED = 12  # terms tried with each formula of the beam
+BEAM = 8
+MOST_TOGETHER = 4  # features that are combined with each other
+PAIRED_STARTS = 1400  # starts of simple terms that are compared in pairs
+PAIRS = 150  # pairs of terms that are descended from
+EXACT = 1e-17  # share of y's variance; below, screening has found the form
+
+
+Try = tuple[tuple[Term, ...], np.ndarray, np.ndarray]  # terms, starts, their sums of squares
+
+
+@dataclass(frozen=True)
+class State:
+    """A sum of terms and a constant, fitted to the screening rows."""
+
+    terms: tuple[Term, ...]
+    w: np.ndarray  # (step, weight)
+    sse: np.ndarray  # (step,)
+    score: float
+
+    @property
+    def columns(self) -> tuple[Expression, ...]:
+        return (One(), *(c for t in self.terms for c in t.columns))
+
+
+@dataclass
+class Clock:
+    """Seconds left."""
+
+    limit: float
+    begun: float = field(default_factory=time.perf_counter)
+
+    @property
+    def out(self) -> bool:
+        return time.perf_counter() - self.begun > self.limit
+
+
+class Screen:
+    """Terms tried on a few experiments and rows."""
+
+    def __init__(self, rows: Rows, terms: list[Term], clock: Clock, seed: int):
+        self.rows, self.clock = rows, clock
+        self.floor = floor(rows.y, rows.mask)
+        self.exact = EXACT * variance(rows) * rows.count.sum()
+        self.terms, self.starts, self.first = [], [], []
+        self.dictionary: list[np.ndarray] = []
+        with np.errstate(all="ignore"):
+            for term in terms:
+                if clock.out:
+                    break
+                w = starts(term, rows, seed)
+                sse = errors((One(), *term.columns), rows, w)
+                if not np.isfinite(sse).any(0).all():
+                    continue
+                self.terms.append(term)
+                self.starts.append(w)
+                self.first.append(sse)
+
+    def score(self, terms: tuple[Term, ...], sse: np.ndarray) -> float:
+        n_shared = sum(t.n_exponents for t in terms)
+        n_free = 1 + sum(len(t.columns) + t.n_weights for t in terms) - n_shared
+        size = 1 + sum(t.size for t in terms)
+        return information(
+            sse / self.rows.count, self.rows.count, n_free, n_shared, size, self.floor
+        )
+
+    def empty(self) -> State:
+        w = np.zeros((len(self.rows.x), 0))
+        sse = errors((One(),), self.rows, w[None])[0]
+        return State((), w, sse, self.score((), sse))
+
+    def singles(self) -> list[State]:
+        """Each term on its own with a constant."""
+        order = np.argsort(
+            [self.score((t,), s.min(0)) for t, s in zip(self.terms, self.first, strict=True)]
+        )
+        tries: list[Try] = [
+            ((self.terms[k],), self.starts[k], self.first[k]) for k in order[:MOST_TERMS]
+        ]
+        return self.best_of(tries)
+
+    def fit(
+        self,
+        terms: tuple[Term, ...],
+        w: np.ndarray,
+        sse: np.ndarray,
+        iterations: int = 14,
+        descents: int = DESCENTS,
+        last: bool = True,
+    ) -> State:
+        """Follow the best starts at each step; then each step tries what the others found."""
+        columns = (One(), *(c for t in terms for c in t.columns))
+        best = np.argsort(sse, axis=0)[:descents]
+        chosen = np.take_along_axis(w, best[..., None], axis=0)
+        goal = self.floor * self.rows.count
+        new_w, new = descend(columns, self.rows, chosen, iterations, goal)
+        pick = new.argmin(0)
+        steps = np.arange(len(pick))
+        at, sse = new_w[pick, steps], new[pick, steps]
+        if last:
+            at, sse = exchange(columns, self.rows, at, sse, iterations, goal)
+        return State(terms, at, sse, self.score(terms, sse))
+
+    def prepare(self) -> None:
+        """The columns of all terms at all starts: candidates to explain what is left."""
+        units: list[np.ndarray] = []
+        owners: list[np.ndarray] = []
+        places: list[np.ndarray] = []
+        self.twins: list[tuple[slice, slice]] = []  # the two columns of a wave
+        for k, (term, w) in enumerate(zip(self.terms, self.starts, strict=True)):
+            with np.errstate(all="ignore"):
+                values, _, bad = evaluated(term.columns, self.rows, w, slopes=False)
+            at = sum(len(u) for u in units)
+            if len(values) == 2:
+                n = len(w)
+                self.twins.append((slice(at, at + n), slice(at + n, at + 2 * n)))
+            for v in values:
+                v = np.broadcast_to(v, (*w.shape[:2], v.shape[-1])).copy()
+                v[bad] = 0.0
+                v[~np.isfinite(v).all(-1)] = 0.0
+                norm = np.sqrt(np.einsum("bsr,bsr->bs", v, v))
+                v /= np.where(norm > 0, norm, 1.0)[..., None]
+                units.append(v)
+                owners.append(np.full(len(v), k))
+                places.append(np.arange(len(v)))
+        self.units = np.concatenate(units).swapaxes(0, 1).copy()  # (step, unit, point)
+        self.owner, self.place = np.concatenate(owners), np.concatenate(places)
+
+    def additions(self, state: State) -> Iterator[tuple[int, np.ndarray]]:
+        """Terms that explain most of what ``state`` leaves, and their best starts at each step."""
+        with np.errstate(all="ignore"):
+            values, _, _ = evaluated(state.columns, self.rows, state.w[None], slopes=False)
+            projection = project(values, self.rows.y)
+        residual = np.broadcast_to(projection.residual, (1, *self.rows.y.shape))[0]
+        left = np.ones(self.units.shape[:2])
+        for q in projection.basis:
+            q = np.broadcast_to(q, (1, *residual.shape))[0]
+            left -= np.einsum("sur,sr->su", self.units, q) ** 2
+        along = np.einsum("sur,sr->su", self.units, residual)
+        gain = np.where(left > 1e-8, along**2 / np.maximum(left, 1e-8), 0.0)  # (step, unit)
+        for first, second in self.twins:
+            u, v = self.units[:, first], self.units[:, second]
+            overlap = np.einsum("sur,sur->su", u, v)
+            for q in projection.basis:
+                q = np.broadcast_to(q, (1, *residual.shape))[0]
+                overlap -= np.einsum("sur,sr->su", u, q) * np.einsum("sur,sr->su", v, q)
+            a, b = along[:, first], along[:, second]
+            room = left[:, first] * left[:, second] - overlap**2
+            both = a**2 * left[:, second] + b**2 * left[:, first] - 2 * a * b * overlap
+            both = np.where(room > 1e-8, both / np.maximum(room, 1e-8), gain[:, first])
+            gain[:, first] = gain[:, second] = both
+        total = np.zeros((len(self.terms), len(residual)))
+        np.maximum.at(total, self.owner, gain.T)
+        pooled = (state.sse[None] - total).clip(0) + self.floor * self.rows.count
+        score = [self.score((*state.terms, t), pooled[k]) for k, t in enumerate(self.terms)]
+        for k in np.argsort(score)[:MOST_ADDED]:
+            own = self.owner == k
+            best = np.argsort(-gain[:, own], axis=1)[:, :DESCENTS]  # (step, start)
+            places = self.place[own][best]
+            chosen = self.starts[k][places.T, np.arange(len(residual))[None]]
+            yield int(k), chosen
+
+    def pairs(self) -> list[State]:
+        """Two terms at once: every pair of starts is compared before any descent.
+
+        With the constant projected out, the best fit of two unit columns follows from their
+        product g and their products h with y: (h₁² + h₂² - 2 h₁h₂g) / (1 - g²).
+        """
+        if not self.terms:  # out of time before any was looked at
+            return []
+        if not hasattr(self, "units"):
+            self.prepare()
+        narrow = [k for k, t in enumerate(self.terms) if len(t.columns) == 1]
+        # Half of the room for the simplest, half for those that explain most on their own.
+        alone = {k: self.score((self.terms[k],), self.first[k].min(0)) for k in narrow}
+        orders = (
+            sorted(narrow, key=lambda k: (self.terms[k].size, k)),
+            sorted(narrow, key=lambda k: alone[k]),
+        )
+        narrow = []
+        for order in orders:
+            room = PAIRED_STARTS // 2
+            for k in order:
+                room -= len(self.starts[k]) * (k not in narrow)
+                if room > 0 and k not in narrow:
+                    narrow.append(k)
+        if not narrow:
+            return []
+        index = np.concatenate([np.flatnonzero(self.owner == k) for k in narrow])
+        owner = np.concatenate([np.full(len(self.starts[k]), i) for i, k in enumerate(narrow)])
+        n_steps, n_terms = len(self.rows.x), len(narrow)
+        first = np.flatnonzero(np.diff(owner, prepend=-1))
+        gains = np.zeros((n_steps, n_terms, n_terms))
+        where = np.zeros((n_steps, n_terms, n_terms, 2), dtype=int)
+        left = np.zeros(n_steps)
+        for s in range(n_steps):
+            u = self.units[s, index]
+            rest = self.rows.mask[s]
+            u = u - np.outer(u @ rest / rest.sum(), rest)
+            norm = np.sqrt((u**2).sum(-1))
+            u = u / np.where(norm > 1e-8, norm, np.inf)[:, None]
+            y = self.rows.y[s] - rest * (self.rows.y[s] @ rest) / rest.sum()
+            left[s] = y @ y
+            g, h = u @ u.T, u @ y
+            room = 1 - g**2
+            gain = h[:, None] ** 2 + h[None] ** 2 - 2 * g * np.outer(h, h)
+            gain = np.where(room > 1e-7, gain / np.maximum(room, 1e-7), 0.0)
+            ends = [*first[1:], len(owner)]
+            for i in range(n_terms):
+                block = gain[first[i] : ends[i]]
+                best, row = block.max(0), block.argmax(0)
+                for j in range(i, n_terms):
+                    k = first[j] + int(best[first[j] : ends[j]].argmax())
+                    gains[s, i, j] = best[k]
+                    where[s, i, j] = row[k], k - first[j]
+        pooled = np.maximum(left[:, None, None] - gains, 0.0)
+        ranked = []
+        for i in range(n_terms):
+            for j in range(i, n_terms):
+                a, b = self.terms[narrow[i]], self.terms[narrow[j]]
+                if i == j and a.n_weights == 0:
+                    continue
+                ranked.append((self.score((a, b), pooled[:, i, j]), i, j))
+        ranked.sort()
+        found: list[Try] = []
+        steps = np.arange(n_steps)
+        for _, i, j in ranked[:PAIRS]:
+            if self.clock.out:
+                break
+            a, b = self.terms[narrow[i]], self.terms[narrow[j]]
+            w = np.concatenate(
+                [
+                    self.starts[narrow[i]][where[:, i, j, 0], steps],
+                    self.starts[narrow[j]][where[:, i, j, 1], steps],
+                ],
+                axis=-1,
+            )
+            w = np.repeat(w[:, None], n_steps, axis=1)  # every step from every step's start
+            terms = (a, b.shifted(a.n_weights))
+            columns = (One(), *(c for t in terms for c in t.columns))
+            found.append((terms, w, errors(columns, self.rows, w)))
+        return self.best_of(found)
+
+    def best_of(self, tries: list[Try]) -> list[State]:
+        """Follow all a little, then the better half further."""
+        states = []
+        for terms, w, sse in tries:
+            if self.clock.out:
+                break
+            states.append(self.fit(terms, w, sse, iterations=5, descents=1, last=False))
+        # One step that is solved is a promise: the others start from it.
+        promise = [
+            self.score(s.terms, np.full_like(s.sse, np.exp(np.log(s.sse + 1e-300).mean())))
+            for s in states
+        ]
+        kept = np.argsort(promise)[: max(len(states) // 3, BEAM)]
+        finished = []
+        for k in kept:
+            terms, w, sse = tries[k]
+            w = np.concatenate([states[k].w[None], w])
+            sse = np.concatenate([states[k].sse[None], sse])
+            finished.append(self.fit(terms, w, sse))
+            if self.clock.out:
+                break
+        return finished
+
+    def grow(self, beam: list[State], tried: set) -> list[State]:
+        """Each formula of ``beam`` with each of the terms that explain most of what it leaves."""
+        found: list[State] = []
+        if not self.terms:
+            return found
+        if not hasattr(self, "units"):
+            self.prepare()
+        for state in beam:
+            for k, chosen in self.additions(state):
+                if self.clock.out:
+                    return found
+                key = frozenset([*(t.columns for t in _local(state.terms)), self.terms[k].columns])
+                if key in tried:
+                    continue
+                tried.add(key)
+                n = state.w.shape[-1]
+                term = self.terms[k].shifted(n)
+                w = np.concatenate(
+                    [np.broadcast_to(state.w, (len(chosen), *state.w.shape)), chosen], axis=-1
+                )
+                terms = (*state.terms, term)
+                columns = (*state.columns, *term.columns)
+                found.append(self.fit(terms, w, errors(columns, self.rows, w)))
+        return found
+
+    def is_exact(self, state: State) -> bool:
+        return bool(state.sse.sum() <= self.exact)
+
+
+def _local(terms: Iterable[Term]) -> Iterator[Term]:
+    """Terms with their weights counted from 0 again."""
+    for t in terms:
+        first = min((w for c in t.columns for w in c.weights()), default=0)
+        yield t.shifted(-first)
+
+
+def variance(rows: Rows) -> float:
+    """Of y over all rows."""
+    mean = (rows.y * rows.mask).sum() / rows.total
+    return float((((rows.y - mean) ** 2) * rows.mask).sum() / rows.total)
+
+
+def screen(
+    rows: Rows, kinds, max_terms: int, max_depth: int, clock: Clock, seed: int
+) -> Iterator[list[State]]:
+    """Sums of terms on the screening rows, in rounds of growing complexity."""
+    terms = Grammar(rows.x, kinds, telling(rows, MOST_TOGETHER)).terms(max_depth)
+    most = max(1.0, 0.5 * float(np.median(rows.count)))
+    terms = [t for t in terms if len(t.columns) + t.n_weights <= most]
+    plain = [t for t in terms if t.n_weights == 0]
+    simple = [t for t in terms if t.n_weights == 1]
+    laws = [t for t in terms if t.n_weights > 1 and t.n_weights == t.n_exponents]
+    nested = [t for t in terms if t.n_weights > 1 and t.n_weights > t.n_exponents]
+    simple, nested = simple[:MOST_SIMPLE], nested[:MOST_NESTED]
+    few = Screen(rows, plain, clock, seed)
+    best = [few.empty()]
+    yield best
+    # Sums of powers: no weight inside, so many terms cost little.
+    beam = few.singles()
+    tried: set = set()
+    for _ in range(max_terms):
+        yield beam
+        best = sorted([*best, *beam], key=lambda s: s.score)[:BEAM]
+        beam = few.grow(best, tried)
+    yield Screen(rows, laws, clock, seed).singles()
+    small = Screen(rows, [*plain, *simple], clock, seed)
+    singles = sorted(small.singles(), key=lambda s: s.score)
+    yield singles
+    deep = sorted(Screen(rows, nested, clock, seed).singles(), key=lambda s: s.score)
+    yield deep
+    pairs = sorted(small.pairs(), key=lambda s: s.score)
+    yield pairs
+    waves = [s for s in singles if len(s.columns) > 2]
+    waves = [*waves[: BEAM // 2], *(s for s in waves[BEAM // 2 :] if s.terms[0].size <= 4)]
+    tried = set()
+    for beam in (waves, deep[:BEAM]):
+        found = sorted(small.grow(beam, tried), key=lambda s: s.score)
+        yield found
+        pairs += found
+    best = sorted([*best, *singles, *deep], key=lambda s: s.score)[:BEAM]
+    beam = sorted(pairs, key=lambda s: s.score)[:BEAM]
+    for _ in range(3, max_terms + 1):
+        if not beam or beam[0].score > best[0].score or clock.out:
+            break
+        best = beam
+        beam = sorted(small.grow(beam, tried), key=lambda s: s.score)[:BEAM]
+        yield beam

@@ -1,0 +1,352 @@
+"""The search: which gates are open. Numbers are never searched for, they are solved for.
+
+Terms of the grammar are fitted one by one to a few experiments and rows, the best are kept and
+grown by a second and a third term; the best of all are solved on every row of every experiment,
+reduced (constants shared by all experiments, whole exponents, coefficients that are equal) and
+compared by one criterion.
+
+Cost: a term takes a few milliseconds. One positive feature has some 400 terms, two 2,000, three
+5,000, four 9,000; of more features the four that matter most in a quadratic fit are combined with
+each other, the rest add 400 terms each. What is looked at is bounded: the 500 simplest terms with
+one inner weight and the 900 simplest with more, of which the 360 that explain most are solved.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from tqdm import tqdm
+
+from .criterion import CONSISTENT, floor, information
+from .expressions import One, Rows, X, show, simplify
+from .formula import Formula
+from .models import Judge, Model, as_written, compact, reduced, rewritten, solve, with_phases
+from .screening import EXACT, Clock, State, screen, variance
+from .varpro import coefficients, descend, errors, exchange
+from .writing import write
+
+SCREEN_STEPS, SCREEN_ROWS = 4, 48  # what terms are first tried on
+SAMPLE_STEPS, SAMPLE_ROWS = 16, 128  # what the choice is made on
+FINALISTS = 32  # by their score, and as many if most of their constants are shared
+MOST_REDUCED = 6  # likewise
+MOST_PATTERNS = 6  # of signs of weights that are followed
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A form with its constants at every step, in the units of ``points``.
+
+    ``weights`` (step, weight) follow the columns of ``formula``; those in ``constant`` are equal
+    at all steps.
+    """
+
+    formula: Formula
+    weights: np.ndarray
+    constant: tuple[bool, ...]
+    error: np.ndarray  # (step,) mean squared error
+    score: float  # the criterion on the rows the choice was made on; smaller is better
+    n_free: int  # constants of each step
+    n_shared: int  # constants of all steps
+    size: int  # nodes of the form
+    exact: bool  # fits to rounding error
+    text: str
+    model: Model = field(repr=False)
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether the best form is a constant."""
+        return not any(
+            node < self.formula.n_features
+            for edges in (
+                self.formula.output,
+                *(a for u in self.formula.units for a in u.arguments),
+            )
+            for _, node in edges
+        )
+
+
+def prepare_rows(points) -> Rows:
+    """From tensors to rows; padding repeats a step's first row, so that domains are the data's."""
+    x, y, mask = (np.asarray(v, dtype=float) for v in (points.x, points.y, points.mask))
+    first = mask.argmax(1)
+    steps = np.arange(len(x))
+    x = np.where(mask[..., None] > 0, x, x[steps, first][:, None])
+    return Rows(x, np.where(mask > 0, y, 0.0), mask)
+
+
+def between(rows: Rows, seed: int, n: int = 200) -> Rows:
+    """Points inside the range of each step's rows: a grid, or points between pairs of rows."""
+    rng = np.random.default_rng(seed)
+    if rows.x.shape[-1] == 1:
+        share = np.linspace(0, 1, n)[:, None]
+        low, high = rows.x.min(1, keepdims=True), rows.x.max(1, keepdims=True)
+        x = low + share * (high - low)
+    else:
+        i, j = rng.integers(rows.x.shape[1], size=(2, n))
+        share = rng.uniform(size=(n, 1))
+        x = share * rows.x[:, i] + (1 - share) * rows.x[:, j]
+    zeros = np.zeros(x.shape[:2])
+    return Rows(x, zeros, zeros + 1, centres=rows.centres)
+
+
+def _spread(n: int, most: int) -> np.ndarray:
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
+
+
+def _thinned(rows: Rows, n_steps: int, n_rows: int, rng: np.random.Generator) -> Rows:
+    """A sample of steps and of rows; rows that are there come before padding."""
+    steps = _spread(len(rows.x), n_steps)
+    order = np.stack(
+        [
+            np.concatenate([rng.permutation(np.flatnonzero(m > 0)), np.flatnonzero(m == 0)])
+            for m in rows.mask[steps]
+        ]
+    )[:, :n_rows]
+    pick = np.arange(len(steps))[:, None]
+    return Rows(
+        rows.x[steps][pick, order],
+        rows.y[steps][pick, order],
+        rows.mask[steps][pick, order],
+        centres=rows.centres,
+    )
+
+
+def to_models(state: State, judge: Judge) -> list[Model]:
+    """A screened state solved at every step, written as people write it.
+
+    1/(exp(w x) - 1) is also -1 - 1/(exp(-w x) - 1): where steps differ in the signs of their
+    weights, each pattern of signs that all steps can follow is a model of its own.
+    """
+    rows, columns = judge.rows, state.columns
+    goal = judge.floor * rows.count
+    w = np.repeat(state.w[:1], len(rows.x), axis=0)
+    sse = np.full(len(w), np.inf)
+    w, sse = exchange(columns, rows, w, sse, 20, goal, donors=state.w)
+    if (sse > 4 * np.median(sse) + goal).any():
+        w, sse = exchange(columns, rows, w, sse, 20, goal)
+    if not w.shape[1]:
+        sse = errors(columns, rows, w[None])[0]
+    found = list(_written(columns, w, sse, judge))
+    patterns = {tuple(np.sign(v)): k for k, v in enumerate(w)}
+    if 1 < len(patterns) <= MOST_PATTERNS:
+        for k in patterns.values():
+            same, error = descend(columns, rows, np.repeat(w[k : k + 1], len(w), 0)[None], 30, goal)
+            if error.sum() <= 1.01 * sse.sum() + goal.sum():
+                found += _written(columns, same[0], error[0], judge)
+    return found
+
+
+def _written(columns, w: np.ndarray, sse: np.ndarray, judge: Judge) -> Iterator[Model]:
+    c = coefficients(columns, judge.rows, w[None])[0]
+    columns, w, c = with_phases([simplify(g) for g in columns], w, c)
+    columns, w, c = as_written(columns, w, c)
+    m = Model(columns, w, c, (False,) * w.shape[1], ("free",) * len(columns), sse)
+    m = compact(m)
+    for one in (m, *rewritten(m)):
+        yield judge.solved(one)
+
+
+def search(
+    points,
+    *,
+    kinds: Iterable[str] | None = None,
+    max_terms: int = 3,
+    max_depth: int = 2,
+    max_seconds: float = 60.0,
+    progress: bool = True,
+    seed: int = 0,
+) -> list[Candidate]:
+    """Forms for ``points``, best first: the best, and what is also consistent with the data.
+
+    Parameters
+    ----------
+    points : x (step, point, feature), y and mask (step, point), in raw units: a power or a
+        logarithm of x is not one of a shifted x. Steps have no order.
+    kinds : names of primitives to use, by default all that are registered.
+    max_terms : terms added up, besides a constant.
+    max_depth : 1 for units of features, 2 for units of units.
+    max_seconds : the search ends there, and at Ctrl-C, with the best so far.
+
+    >>> from types import SimpleNamespace
+    >>> x = np.linspace(0, 2, 30)[None, :, None] + np.zeros((3, 1, 1))
+    >>> y = np.exp(-x[..., 0] * np.array([[1.0], [2.0], [3.0]]))
+    >>> search(SimpleNamespace(x=x, y=y, mask=np.ones_like(y)))[0].text
+    'exp(w0*x0)'
+    """
+    with np.errstate(all="ignore"):
+        return _search(points, kinds, max_terms, max_depth, max_seconds, progress, seed)
+
+
+def _search(
+    points,
+    kinds: Iterable[str] | None,
+    max_terms: int,
+    max_depth: int,
+    max_seconds: float,
+    progress: bool,
+    seed: int,
+) -> list[Candidate]:
+    rows = prepare_rows(points)
+    rng = np.random.default_rng(seed)
+    clock = Clock(max_seconds)
+    sample = _thinned(rows, SAMPLE_STEPS, SAMPLE_ROWS, rng)
+    few = _thinned(sample, SCREEN_STEPS, SCREEN_ROWS, rng)
+    for i in range(rows.x.shape[-1]):
+        rows.centre(X(i))
+    judge = Judge(sample, between(sample, seed), floor(sample.y, sample.mask))
+    exact = EXACT * variance(few) * few.total
+    pool: list[State] = []
+    models: list[Model] = []
+    bar = tqdm(desc="searching", unit=" rounds", disable=None if progress else True, leave=False)
+    try:
+        for states in screen(few, kinds, max_terms, max_depth, clock, seed):
+            pool += states
+            bar.set_postfix_str(f"{len(pool)} forms, best {told(pool)}", refresh=False)
+            bar.update()
+            found = [s for s in states if s.sse.sum() <= exact]
+            if found:
+                best = sorted(found, key=lambda s: s.score)[:6]
+                models = [m for s in best for m in to_models(s, judge)]
+                models = [m for m in models if is_exact(m, judge)]
+                if models:
+                    break
+        if not models:
+            models = [m for s in chosen(pool, few) for m in to_models(s, judge)]
+        models = [m for m in models if np.isfinite(m.score)]
+        models = [reduced(m, judge, lambda: clock.out) for m in to_reduce(models, judge)]
+    except KeyboardInterrupt:
+        warnings.warn("interrupted: the best formula so far is kept", stacklevel=2)
+        if not models:
+            models = [m for s in chosen(pool, few)[:4] for m in to_models(s, judge)]
+    finally:
+        bar.close()
+    models = or_nothing(distinct(models), pool, judge)
+    return [candidate(m, rows, judge) for m in models]
+
+
+def or_nothing(models: list[Model], pool: list[State], judge: Judge) -> list[Model]:
+    """The best and what is near it, or the constant, unless the best beats chance.
+
+    Of N forms fitted to noise the best looks better by 2 log N: so much is the choice worth.
+    """
+    count = judge.rows.count
+    zeros = np.zeros((len(count), 0))
+    constant = Model((One(),), zeros, np.zeros((len(zeros), 1)), (), ("free",), count)
+    constant = reduced(judge.solved(constant), judge)
+    nothing = (judge.rows.y**2).sum(-1) / count
+    chance = min(constant.score, information(nothing, count, 0, 0, 0, judge.floor))
+    if not models or models[0].score > chance - 2 * np.log(max(len(pool), 1)):
+        return [constant]
+    near: list[Model] = []
+    for m in models:
+        # As many constants and the same errors: the same function, written in another way.
+        twin = any(
+            m.n_free == other.n_free and np.allclose(m.sse, other.sse, rtol=1e-5, atol=0)
+            for other in near
+        )
+        if m.score <= models[0].score + CONSISTENT and not twin:
+            near.append(m)
+    return near
+
+
+def candidate(m: Model, rows: Rows, judge: Judge) -> Candidate:
+    """A model solved at all steps and rows, as a formula."""
+    score, exact = m.score, is_exact(m, judge)
+    full = on_all_steps(m, rows, judge)
+    formula, weights, constant = write(full, rows)
+    error = full.sse / rows.count
+    return Candidate(
+        formula,
+        weights,
+        constant,
+        error,
+        score,
+        m.n_free,
+        m.n_shared,
+        m.size,
+        exact,
+        text(full),
+        full,
+    )
+
+
+def on_all_steps(m: Model, rows: Rows, judge: Judge) -> Model:
+    """A model of a sample of steps and rows, solved on all of them."""
+    if rows.y.shape == judge.rows.y.shape:
+        return m
+    own = floor(rows.y, rows.mask)
+    goal = own * rows.count
+    steps = _spread(len(rows.x), SAMPLE_STEPS)
+    near = np.abs(np.arange(len(rows.x))[:, None] - steps[None]).argmin(1)
+    start = replace(m, w=m.w[near], c=m.c[near], sse=np.full(len(near), np.inf))
+    if all(kind == "free" for kind in m.kinds) and m.w.shape[1] and not any(m.shared):
+        # Steps far from their neighbours try what every sampled step found.
+        w, _ = exchange(m.columns, rows, start.w, start.sse, 30, goal, donors=m.w)
+        start = replace(start, w=w)
+    return solve(start, rows, 40, own)
+
+
+def told(pool: list[State]) -> str:
+    """The best sum of terms so far, in a line."""
+    best = min(pool, key=lambda s: s.score)
+    return " + ".join(show(t.columns[0]) for t in best.terms) or "none"
+
+
+def text(m: Model) -> str:
+    """The form in a line, for a progress bar or a table of trials."""
+    return " + ".join(show(c) for c in m.columns)
+
+
+def distinct(models: Iterable[Model], signs: bool = False) -> list[Model]:
+    """Each form once with its best score; with ``signs`` once for each sign of its weights."""
+    best: dict = {}
+    for m in models:
+        key = frozenset(m.columns), np.sign(m.w).tobytes() if signs else b""
+        if key not in best or m.score < best[key].score:
+            best[key] = m
+    return sorted(best.values(), key=lambda m: m.score)
+
+
+def chosen(pool: list[State], rows: Rows) -> list[State]:
+    """The finalists: the best as they are, and the best if most of their constants are shared.
+
+    On a few steps a constant costs the same whether it will turn out to be shared or not; a law
+    with shared constants is undervalued there.
+    """
+    exact = floor(rows.y, rows.mask)
+
+    def hopeful(s: State) -> float:
+        n = len(s.columns) + s.w.shape[1]
+        size = sum(t.size for t in s.terms)
+        return information(s.sse / rows.count, rows.count, 1, n - 1, size, exact)
+
+    ranked = sorted(pool, key=lambda s: s.score)
+    single = [s for s in ranked if len(s.terms) == 1]
+    choice = [
+        *ranked[:FINALISTS],
+        *single[: FINALISTS // 2],
+        *sorted(pool, key=hopeful)[:FINALISTS],
+    ]
+    return list({id(s): s for s in choice}.values())
+
+
+def to_reduce(models: list[Model], judge: Judge) -> list[Model]:
+    """The models worth reducing, by their score as they are and with most constants shared."""
+    count = judge.rows.count
+
+    def hopeful(m: Model) -> float:
+        n = m.n_free + m.n_shared
+        return information(m.sse / count, count, min(1, n), n - 1, m.size, judge.floor)
+
+    models = distinct(models, signs=True)
+    best = models[:MOST_REDUCED]
+    hopefuls = sorted(models, key=hopeful)[:MOST_REDUCED]
+    return [*best, *(m for m in hopefuls if not any(m is b for b in best))]
+
+
+def is_exact(m: Model, judge: Judge) -> bool:
+    """Whether every step fits to rounding error."""
+    return bool((m.sse <= 10 * judge.floor * judge.rows.count).all())

@@ -1,0 +1,1 @@
+"""A formula as SymPy, and how it is written."""

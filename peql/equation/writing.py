@@ -1,0 +1,104 @@
+"""How equations and numbers are written in tables and figures."""
+
+from __future__ import annotations
+
+import re
+
+import sympy
+from sympy.core.function import AppliedUndef
+from sympy.printing.precedence import precedence
+from sympy.printing.str import StrPrinter
+
+ROUNDING = 1e-20  # a squared error below this is rounding error, and differs between machines
+LONG = 120  # characters of TeX that fit on one line
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class _Printer(StrPrinter):
+    """SymPy's text, with numbers in a given format and coefficient functions first."""
+
+    def __init__(self, spec: str):
+        super().__init__()
+        self.spec = spec
+
+    def _print_Float(self, expr: sympy.Float) -> str:
+        return format(float(expr), self.spec)
+
+    def _print_Mul(self, expr: sympy.Mul) -> str:
+        functions = [part for part in expr.args if isinstance(part, AppliedUndef)]
+        rest = expr.func(*(part for part in expr.args if part not in functions))
+        if not functions or rest.could_extract_minus_sign() or rest == 1:
+            return super()._print_Mul(expr)
+        return "*".join(
+            [*map(str, functions), self.parenthesize(rest, precedence(expr), strict=True)]
+        )
+
+
+def text(equation: sympy.Expr, spec: str = ".3f") -> str:
+    """The equation as text, each decimal number in the format ``spec``; zeros are left out.
+
+    >>> x = sympy.Symbol("x")
+    >>> text(-2.61904 * x**2 - 3.0 * x + 1e-9)
+    '-2.619*x**2 - 3.000*x'
+    >>> text(sympy.sin(x * sympy.Function("a")(sympy.Symbol("t"))))
+    'sin(a(t)*x)'
+    """
+    zeros = [n for n in equation.atoms(sympy.Float) if float(format(float(n), spec)) == 0]
+    return _Printer(spec).doprint(equation.xreplace(dict.fromkeys(zeros, sympy.Integer(0))))
+
+
+def tex(equation: str) -> str:
+    r"""An equation written as text, in TeX for a table; its digits stay as they are.
+
+    >>> tex("-2.621*x**2 - 2.995*x + sin(a(t)*u_xx)")
+    '\\(-2.621\\,x^{2} - 2.995\\,x + \\sin(a(t)\\,u_{xx})\\)'
+    """
+    equation = re.sub(r"\*\*(\w+)", r"^{\1}", equation).replace("*", r"\,")
+    equation = re.sub(r"_(\w+)", r"_{\1}", equation)
+    named = re.sub(r"\b(sin|cos|exp|log)\b", r"\\\1", equation)
+    # A long sum becomes several formulas, between which a line can break.
+    terms = re.split(r" (?=[+-] (?![^()]*\)))", named) if len(named) > LONG else [named]
+    return " ".join(rf"\({term}\)" for term in terms)
+
+
+def plain(equation: str) -> str:
+    """An equation written as text, in Unicode for a figure that knows no TeX.
+
+    >>> plain("-2.619*x**2 - 3.000*x")
+    '−2.619 x² − 3.000 x'
+    """
+    powers = re.sub(r"\*\*(\d+)", lambda m: m.group(1).translate(_SUPERSCRIPT), equation)
+    return powers.replace("*", " ").replace("-", "−")
+
+
+def scientific(value: float, digits: int = 2) -> str:
+    """A number with a power of ten.
+
+    >>> scientific(6.97e-6), scientific(0.0)
+    ('7.0×10⁻⁶', '0')
+    """
+    if value == 0:
+        return "0"
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+
+
+def error(value: float, digits: int = 2, floor: float = ROUNDING) -> str:
+    """A squared error; one below ``floor``, where rounding decides it, only by that bound.
+
+    >>> error(3e-32), error(0.0159), error(4e-15, floor=1e-14)
+    ('at rounding (<10⁻²⁰)', '1.6×10⁻²', 'at rounding (<10⁻¹⁴)')
+    """
+    if value < floor:
+        return f"at rounding (<{scientific(floor, 1).removeprefix('1×')})"
+    return scientific(value, digits)
+
+
+def symbol(name: str) -> str:
+    r"""The name of a dataset in TeX, without the marks that begin and end a formula.
+
+    >>> symbol("f1"), symbol("burgers")
+    ('f_1', '\\mathrm{burgers}')
+    """
+    letter = re.fullmatch(r"([a-z])(\d+)", name)
+    return "_".join(letter.groups()) if letter else rf"\mathrm{{{name}}}".replace("_", r"\ ")

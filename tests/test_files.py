@@ -1,0 +1,141 @@
+"""Tables as people have them: every layout is read, or one sentence says what to do."""
+
+import os
+import sys
+import zipfile
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from peql.cli.files import guard, read_table, to_csv
+
+EXPECTED = pd.DataFrame({"speed": [1.5, 2.5, 3.5], "temp °C": [1.0, 1.0, 2.0], "y": [1, 2, 3]})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "encoding"),
+    [
+        ("a.csv", "speed,temp °C,y\n1.5,1.0,1\n2.5,1.0,2\n3.5,2.0,3\n", "utf-8"),
+        ("a.csv", "speed,temp °C,y\r\n1.5,1.0,1\r\n2.5,1.0,2\r\n3.5,2.0,3\r\n", "utf-8-sig"),
+        ("a.csv", "speed;temp °C;y\n1,5;1,0;1\n2,5;1,0;2\n3,5;2,0;3\n", "latin-1"),
+        ("a.csv", "speed;temp °C;y\n1.5;1.0;1\n2.5;1.0;2\n3.5;2.0;3\n", "utf-16"),
+        ("a.txt", "speed\ttemp °C\ty\n1,5\t1,0\t1\n2,5\t1,0\t2\n3,5\t2,0\t3\n", "latin-1"),
+        ("a.tsv", "speed\ttemp °C\ty\n1.5\t1.0\t1\n2.5\t1.0\t2\n3.5\t2.0\t3\n", "utf-8"),
+        ("a.csv", "speed|temp °C|y\n1.5|1.0|1\n2.5|1.0|2\n3.5|2.0|3\n", "utf-8"),
+        ("a.csv", "# 3.5.\n#\nspeed, temp °C, y\n1.5, 1.0, 1\n# x\n2.5,1.0,2\n3.5,2,3\n", "utf-8"),
+        ("a.csv", '"speed","temp °C","y"\n"1.5","1","1"\n"2.5","1","2"\n"3.5","2","3"\n', "utf-8"),
+        ("a.csv", '"speed","temp °C","y"\n"1",1.5,1,1\n"2",2.5,1,2\n"3",3.5,2,3\n', "utf-8"),
+    ],
+)  # fmt: skip
+def test_every_common_layout_gives_the_same_table(tmp_path, name, content, encoding):
+    (tmp_path / name).write_bytes(content.encode(encoding))
+    table = read_table(tmp_path / name)
+    pd.testing.assert_frame_equal(table, EXPECTED, check_dtype=False)
+
+
+def test_a_header_behind_the_comment_sign_is_the_header(tmp_path):
+    (tmp_path / "a.dat").write_text("# measured in May\n# x y t\n1 2 3\n4 5 6\n")
+    table = read_table(tmp_path / "a.dat")
+    assert (list(table), table["t"].tolist()) == (["x", "y", "t"], [3, 6])
+
+
+def test_thousands_of_a_decimal_comma(tmp_path):
+    (tmp_path / "a.csv").write_text("x;y\n1.234,5;2\n1,5;3\n")
+    assert read_table(tmp_path / "a.csv")["x"].tolist() == [1234.5, 1.5]
+
+
+def test_what_was_guessed_is_said(tmp_path):
+    (tmp_path / "a.csv").write_bytes("x;t °C\n1,5;2\n2,5;3\n".encode("latin-1"))
+    notes = []
+    read_table(tmp_path / "a.csv", notes)
+    assert "Latin-1" in notes[0] and "decimal comma" in notes[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.docx", b"x", "'.docx' are not read, only .csv"),
+        ("a.csv", b"", "is empty"),
+        ("a.csv", b"# nothing\n", "is empty"),
+        ("a.csv", b"x,y\n", "has no rows"),
+        ("a.csv", b"1,2\n3,4\n", "expected a header with names"),
+        ("a.csv", b"x,y,x\n1,2,3\n", r"columns \['x'\] are there more than once"),
+        ("a.csv", b"x,y\n1,2\n1,2,3,4\n", "Expected 2 fields in line 3, saw 4"),
+        ("a.csv", b"PK\0\0\0", "zero bytes"),
+        ("a.parquet", b"x,y\n1,2\n", "cannot be read as a table"),
+    ],
+)
+def test_bad_files_are_explained_in_one_line(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message) as raised:
+        read_table(tmp_path / name)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        read_table(tmp_path / "none.csv")
+
+
+def test_a_pipe_a_device_and_a_folder_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(ValueError, match="pipe or device"):
+        read_table(tmp_path / "pipe.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(ValueError, match="is a folder"):
+        read_table(tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "modules", "extra"),
+    [("a.parquet", ["pyarrow", "fastparquet"], "parquet"), ("a.xlsx", ["openpyxl"], "excel")],
+)
+def test_what_to_install_is_named(tmp_path, monkeypatch, name, modules, extra):
+    with zipfile.ZipFile(tmp_path / name, "w") as book:
+        book.writestr("xl/workbook.xml", "")
+    for module in modules:
+        for loaded in [m for m in sys.modules if m.split(".")[0] == module]:
+            monkeypatch.delitem(sys.modules, loaded)
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"pip install 'peql\[{extra}\]'") as raised:
+        read_table(tmp_path / name)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_workbook_is_read_from_its_first_sheet(tmp_path):
+    pytest.importorskip("openpyxl")
+    with pd.ExcelWriter(tmp_path / "a.xlsx") as book:
+        EXPECTED.to_excel(book, sheet_name="first", index=False)
+        EXPECTED.to_excel(book, sheet_name="second", index=False)
+    notes = []
+    pd.testing.assert_frame_equal(
+        read_table(tmp_path / "a.xlsx", notes), EXPECTED, check_dtype=False
+    )
+    assert notes == ["a.xlsx has 2 sheets: 'first', the first, is read"]
+    pd.DataFrame([["x", "x"], [1, 2]]).to_excel(tmp_path / "b.xlsx", index=False, header=False)
+    with pytest.raises(ValueError, match="more than once"):
+        read_table(tmp_path / "b.xlsx")
+    (tmp_path / "c.xlsx").write_bytes(b"PK\x03\x04 broken")
+    with pytest.raises(ValueError, match="cannot be read as a table"):
+        read_table(tmp_path / "c.xlsx")
+
+
+# --- CSV that a spreadsheet opens ------------------------------------------------------------
+
+HOSTILE = ["=cmd()", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1"]
+
+
+def test_no_cell_of_written_csv_is_a_formula(tmp_path):
+    table = pd.DataFrame({"=cmd()": HOSTILE, "x": np.arange(6.0) - 3}, index=pd.Index(HOSTILE))
+    written = to_csv(table.rename_axis("@t"), index=True)
+    cells = pd.read_csv(StringIO(written), header=None, dtype=str, keep_default_na=False)
+    texts = [cell for cell in cells.to_numpy().ravel() if not cell.lstrip("-").strip("0123456789.")]
+    for cell in set(cells.to_numpy().ravel()) - set(texts):
+        assert guard(cell) == cell, cell
+    (tmp_path / "a.csv").write_text(to_csv(table), newline="")
+    again = read_table(tmp_path / "a.csv")
+    assert list(again) == ["=cmd()", "x"]
+    assert again["=cmd()"].tolist() == [*HOSTILE[:5], "' =1"]  # a return would begin a row
+    assert again["x"].tolist() == table["x"].tolist()  # numbers stay numbers

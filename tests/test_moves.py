@@ -1,0 +1,246 @@
+"""Laws of the refinement: exact data are solved exactly, and nothing spare stays."""
+
+import numpy as np
+import pytest
+import torch
+
+from peql.engine.formula import Formula
+from peql.engine.moves import add_missing, as_trained, freeze_constant, refine
+from peql.engine.signs import settle_signs
+from peql.engine.solver import Points, jacobian, rescue, settle_constants, solve
+from peql.equation import reading as symbolic
+from peql.nn import SymbolicNetwork
+from peql.nn.network import apply_layers
+
+N_STEPS = 6
+T = np.linspace(-1, 1, N_STEPS)
+
+
+def points_of(function, n=80, noise=0.0, seed=0):
+    """Rows y = function(x, t), two features in [-1, 1], at every step."""
+    random = np.random.default_rng(seed)
+    x = random.uniform(-1, 1, (N_STEPS, n, 2))
+    y = function(x[..., 0], x[..., 1], T[:, None])
+    y = y + noise * y.std() * random.standard_normal(y.shape)
+    ones = torch.ones(N_STEPS, n, dtype=torch.float64)
+    return Points(torch.from_numpy(x), torch.from_numpy(y), ones, ones[..., None])
+
+
+def network():
+    return SymbolicNetwork(2, primitives=["one", "identity", "square"], n_layers=1)
+
+
+def near(net, truth, seed=0, spare=0.05):
+    """Weights (step, weight) with ``truth`` (flat index → values over t) and small spare ones."""
+    random = np.random.default_rng(seed)
+    weights = spare * random.standard_normal((N_STEPS, net.n_weights))
+    for index, values in truth.items():
+        weights[:, index] = values + 0.1 * random.standard_normal(N_STEPS)
+    return torch.from_numpy(weights)
+
+
+# The network is identity(w0 x + w1 z), square(w2 x + w3 z); the output adds up one, identity,
+# square, x and z with the weights 4 to 8. The truth below is 2 (t + 2) x² + 0.5 z.
+TRUTH = {2: np.ones(N_STEPS), 6: 2 * (T + 2), 8: np.full(N_STEPS, 0.5)}
+
+
+def truth(x, z, t):
+    return 2 * (t + 2) * x**2 + 0.5 * z
+
+
+def refined(net, weights, points):
+    kinds = [kind for kind, _ in net.layout.kinds]
+    return refine(as_trained(net.layout, net.shapes, weights, points), points, kinds)
+
+
+def read(fit):
+    weights = fit.weights[..., 0].numpy()
+    return symbolic.read(
+        fit.formula, weights, ["x", "z"], ["t"], [1.0, 1.0], [0.0, 0.0], 1.0
+    ), weights
+
+
+def test_known_formula_is_solved_exactly():
+    net, points = network(), points_of(truth)
+    formula, flat = Formula.of_network(net.layout, net.shapes, list(TRUTH))
+    start = near(net, TRUTH)[:, flat, None]
+    fit = solve(formula, start, (False,) * len(flat), points)
+    assert float(fit.error.max()) < 1e-26
+
+
+def test_spare_weights_are_removed_and_constants_recognised():
+    net, points = network(), points_of(truth)
+    fit = refined(net, near(net, TRUTH), points)
+    equation, weights = read(fit)
+    assert str(equation.expression) == "x**2*a(t) + 0.5*z"
+    np.testing.assert_allclose(equation.evaluate(weights)[:, 0], 2 * (T + 2), rtol=1e-10)
+    assert float(fit.error.max()) < 1e-26
+    assert any(fit.constant)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_noise_keeps_no_spurious_terms(noise):
+    net, points = network(), points_of(truth, n=400, noise=noise)
+    equation, weights = read(refined(net, near(net, TRUTH), points))
+    names = ["x", "z"]
+    assert symbolic.structure(equation.expression, names) == symbolic.structure(
+        symbolic.sympy.sympify("x**2 + z"), names
+    )
+    np.testing.assert_allclose(equation.evaluate(weights)[:, 0], 2 * (T + 2), atol=4 * noise)
+
+
+def test_nothing_is_left_of_zero():
+    net = network()
+    points = points_of(lambda x, z, t: 0 * x)
+    fit = refined(net, near(net, TRUTH), points)
+    assert fit.formula.n_weights == 0 and float(fit.error.max()) == 0.0
+
+
+def test_as_trained_changes_nothing():
+    net, points = network(), points_of(truth)
+    weights = near(net, TRUTH)
+    fit = as_trained(net.layout, net.shapes, weights, points)
+    value = apply_layers(net.layout, net.shapes, weights[None], points.x[None])[0, ..., 0]
+    torch.testing.assert_close(fit.formula(points.spread(fit.weights), points.x), value)
+    assert not any(fit.constant)
+
+
+def test_formula_drops_weights_that_lead_nowhere():
+    net = network()
+    # 0 feeds identity, which the output does not read; 6 reads a square that nothing feeds.
+    assert Formula.of_network(net.layout, net.shapes, [0, 6, 8])[1] == [8]
+
+
+def test_formula_keeps_what_an_unfed_constant_gives():
+    net = network()
+    assert Formula.of_network(net.layout, net.shapes, [4])[1] == [4]
+
+
+def test_jacobian_is_the_derivative():
+    net, points = network(), points_of(truth, n=5)
+    formula, _ = Formula.of_network(net.layout, net.shapes, range(net.n_weights))
+    weights = near(net, TRUTH)[..., None]
+    y, slopes = jacobian(formula, weights, points)
+    for k in range(formula.n_weights):
+        step = torch.zeros_like(weights)
+        step[:, k] = 1e-6
+        up, down = (formula(points.spread(w), points.x) for w in (weights + step, weights - step))
+        torch.testing.assert_close(slopes[..., k, 0], (up - down) / 2e-6, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(y, formula(points.spread(weights), points.x))
+
+
+def test_padding_has_no_part_in_the_fit():
+    points = points_of(truth)
+    y, mask = points.y.clone(), points.mask.clone()
+    y[:, 40:], mask[:, 40:] = 1e6, 0.0
+    padded = Points(points.x, y, mask, points.basis)
+    net = network()
+    whole, part = (refined(net, near(net, TRUTH), p) for p in (points.thinned(40), padded))
+    assert whole.formula == part.formula
+    torch.testing.assert_close(whole.weights, part.weights, rtol=1e-9, atol=1e-12)
+
+
+def test_constants_are_where_the_pooled_error_is_least():
+    net, points = network(), points_of(truth, noise=0.05)
+    formula, flats = Formula.of_network(net.layout, net.shapes, list(TRUTH))
+    constant = tuple(flat == 8 for flat in flats)
+    start = torch.from_numpy(np.stack([TRUTH[flat] for flat in flats], axis=1))[..., None]
+    start[:, flats.index(8)] = 0.4
+    settled = settle_constants(solve(formula, start, constant, points), points)
+    value = settled.weights[0, flats.index(8), 0]
+    # The problem is linear in these: z with one number for all steps, x² with one for each.
+    square = torch.block_diag(*points.x[..., :1].square())
+    design = torch.cat([points.x[..., 1].reshape(-1, 1), square], dim=1)
+    best = torch.linalg.lstsq(design, points.y.reshape(-1, 1)).solution[0, 0]
+    torch.testing.assert_close(value, best, rtol=1e-3, atol=0)
+
+
+def test_a_sign_that_two_weights_share_is_settled():
+    net = SymbolicNetwork(2, primitives=["sin"], n_layers=1)
+    points = points_of(lambda x, z, t: np.sin(4 * np.pi * (0.1 + 0.05 * t) * x))
+    sign = np.where(np.arange(N_STEPS) % 2, -1.0, 1.0)
+    weights = torch.zeros(N_STEPS, net.n_weights, dtype=torch.float64)
+    weights[:, 0] = torch.from_numpy(sign * (0.1 + 0.05 * T))
+    weights[:, 2] = torch.from_numpy(sign)
+    fit = settle_signs(as_trained(net.layout, net.shapes, weights, points))
+    fit = freeze_constant(fit, points)
+    assert fit.constant == (False, True)
+    assert float(fit.error.max()) < 1e-26
+
+
+def test_a_missing_weight_is_found():
+    net, points = network(), points_of(truth)
+    weights = near(net, TRUTH, spare=0.0)
+    weights[:, 8] = 0.0
+    kinds = [kind for kind, _ in net.layout.kinds]
+    fit = add_missing(as_trained(net.layout, net.shapes, weights, points), points, kinds)
+    assert float(fit.error.max()) < 1e-20
+
+
+def test_a_product_that_training_never_formed_is_found():
+    net = SymbolicNetwork(2)
+    points = points_of(lambda x, z, t: (t + 2) * x * z - 0.5 * z)
+    weights = torch.zeros(N_STEPS, net.n_weights, dtype=torch.float64)
+    weights[:, -2] = 1.0  # the output is x
+    fit = refined(net, weights, points)
+    assert str(read(fit)[0].expression) == "x*z*a(t) - 0.5*z"
+    assert float(fit.error.max()) < 1e-26
+
+
+def test_fewer_rows_than_weights_are_not_fitted_by_all_of_them():
+    net, points = network(), points_of(truth, n=7, noise=0.02)
+    equation, _ = read(refined(net, near(net, TRUTH), points))
+    terms = symbolic.structure(symbolic.sympy.sympify("x**2 + z"), ["x", "z"])
+    assert symbolic.structure(equation.expression, ["x", "z"]) == terms
+
+
+def test_a_term_may_vanish_at_one_t():
+    """w² v → 0 is a triple root, towards which Newton's steps creep; v alone goes there at once."""
+    net = SymbolicNetwork(2, primitives=["square"], n_layers=1)
+    value = np.where(np.arange(N_STEPS) == 2, 0.0, 2.0)
+    points = points_of(lambda x, z, t: value[:, None] * x**2)
+    weights = torch.zeros(N_STEPS, net.n_weights, dtype=torch.float64)
+    weights[:, 0], weights[:, 2] = 1.0, torch.from_numpy(value)
+    weights[2, [0, 2]] = 0.03  # crept up to here
+    fit = rescue(as_trained(net.layout, net.shapes, weights, points), points, points.floor)
+    assert float(fit.error.max()) < 1e-26
+    assert fit.weights[2, 0, 0] == 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_signs_turned_at_random_steps_change_nothing_that_is_read(seed):
+    """a sin(b x + c z) is -a sin(-b x - c z), and tanh, squares and products alike."""
+    random = np.random.default_rng(seed)
+    net = SymbolicNetwork(2, primitives=["sin", "tanh", "square", "product"], n_layers=1)
+    points = points_of(truth, n=9)
+    weights = np.ones((N_STEPS, net.n_weights)) * random.uniform(0.2, 1, net.n_weights)
+    weights[:, ::2] += 0.1 * random.uniform(-1, 1) * T[:, None]
+    turned = weights.copy()
+    inner, outer = [0, 1], 2 * net.layout.n_in  # the sine's argument, and its weight
+    sign = random.choice([-1.0, 1.0], N_STEPS)[:, None]
+    turned[:, [*inner, outer]] *= sign
+    turned[:, 4:6] *= random.choice([-1.0, 1.0], N_STEPS)[:, None]  # the square's
+    read_both = []
+    for values in (weights, turned):
+        fit = settle_signs(as_trained(net.layout, net.shapes, torch.from_numpy(values), points))
+        equation, solved = read(fit)
+        read_both.append((equation.expression, equation.evaluate(solved)))
+    assert read_both[0][0] == read_both[1][0]
+    np.testing.assert_allclose(read_both[0][1], read_both[1][1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_formula_can_be_placed_in_a_network(seed):
+    random = np.random.default_rng(seed)
+    net = SymbolicNetwork(2)
+    open_weights = np.flatnonzero(random.random(net.n_weights) < 0.1)
+    formula, _ = Formula.of_network(net.layout, net.shapes, open_weights.tolist())
+    place = formula.placed()
+    other = SymbolicNetwork(2, primitives=place.primitives, n_layers=place.n_layers)
+    again, kept = Formula.of_network(other.layout, other.shapes, place.weights)
+    assert sorted(place.weights) == kept and again.n_weights == formula.n_weights
+    values = torch.from_numpy(random.normal(size=formula.n_weights))
+    full = place.full(values[None], other.n_weights)[None]
+    x = torch.from_numpy(random.uniform(-1, 1, (1, 7, 2)))
+    through = apply_layers(other.layout, other.shapes, full, x[None])[0, ..., 0]
+    torch.testing.assert_close(through, formula(list(values), x))

@@ -1,0 +1,133 @@
+"""The search finds the form of laws, shares what is shared, and finds nothing where nothing is."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from peql import primitives
+from peql.datasets import load, load_measured
+from peql.datasets.measured import TABLES
+from peql.engine.criterion import information
+from peql.engine.search import search
+
+
+def points(law, low, high, n_steps=6, n_rows=60, noise=0.0, seed=300):
+    rng = np.random.default_rng(seed)
+    low, high = np.atleast_1d(low), np.atleast_1d(high)
+    x = rng.uniform(low, high, (n_steps, n_rows, len(low)))
+    y = np.stack([law(*x[s].T, rng.uniform(1, 2, 4)) for s in range(n_steps)])
+    y = y + noise * np.sqrt((y**2).mean()) * rng.standard_normal(y.shape)
+    return SimpleNamespace(
+        x=torch.tensor(x), y=torch.tensor(y), mask=torch.ones(y.shape, dtype=torch.float64)
+    )
+
+
+def predicted(candidate, x):
+    weights = torch.tensor(candidate.weights)
+    columns = [weights[:, [k]] for k in range(weights.shape[1])]
+    return candidate.formula(columns, x)
+
+
+LAWS = {
+    "Michaelis-Menten": (lambda x, p: p[0] * x / (p[1] + x), 0.1, 9, 2, 0),
+    "Gauss": (lambda x, p: p[0] * np.exp(-p[1] * (x - p[2]) ** 2), -1, 4, 3, 0),
+    "decay": (lambda x, p: p[0] * np.exp(-p[1] * x), 0, 4, 2, 0),
+    "oscillation": (lambda x, p: p[0] * np.sin(p[1] * x + p[2]), 0, 9, 3, 0),
+    "free fall": (lambda x, p: -9.81 / 2 * x**2 + p[0] * x + p[1], 0, 1, 2, 1),
+    "Kelvin": (lambda x, p: p[0] * (x - 300) + 1e5 * p[1], 280, 320, 2, 0),
+    "ideal gas": (lambda t, v, p: p[0] * 8.314 * t / v, [1, 1], [5, 5], 1, 0),
+    "saturation": (lambda x, p: p[0] * (1 - np.exp(-p[1] * x)), 0, 4, 2, 0),
+    "years": (lambda x, p: p[0] * np.exp(p[1] / 20 * (x - 2000)), 1990, 2020, 2, 0),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_law_is_found_with_no_constant_too_many(name):
+    law, low, high, n_free, n_shared = LAWS[name]
+    data = points(law, low, high)
+    best = search(data, progress=False)[0]
+    assert best.exact
+    assert (best.n_free, best.n_shared) == (n_free, n_shared)
+    error = (predicted(best, data.x) - data.y).abs().max() / data.y.std()
+    assert error < 1e-8
+
+
+def test_constants_shared_by_all_steps_are_marked():
+    law, low, high, *_ = LAWS["free fall"]
+    best = search(points(law, low, high), progress=False)[0]
+    shared = best.weights[:, list(best.constant)]
+    np.testing.assert_allclose(shared, -9.81 / 2)
+
+
+def test_interrupted_the_best_so_far_is_returned(monkeypatch):
+    rounds = iter(range(3))
+
+    def told(pool):
+        if next(rounds, None) is None:
+            raise KeyboardInterrupt
+        return ""
+
+    monkeypatch.setattr("peql.engine.search.told", told)
+    law, low, high, *_ = LAWS["decay"]
+    with pytest.warns(UserWarning, match="interrupted"):
+        best = search(points(law, low, high, noise=0.01), progress=False)[0]
+    assert not best.found_nothing
+
+
+def test_out_of_time_the_best_so_far_is_returned():
+    law, low, high, *_ = LAWS["ideal gas"]
+    assert search(points(law, low, high, noise=0.01), max_seconds=0.0, progress=False)
+
+
+def test_rows_may_be_ragged():
+    law, low, high, *_ = LAWS["decay"]
+    data = points(law, low, high)
+    data.mask[0, 20:] = 0
+    data.y[0, 20:] = torch.nan
+    data.x[0, 20:] = torch.nan
+    assert search(data, progress=False)[0].exact
+
+
+def test_noise_alone_is_nothing():
+    data = points(lambda x, p: 0 * x, 0, 1)
+    data.y += torch.tensor(np.random.default_rng(300).standard_normal(data.y.shape))
+    kinds = ["one", "identity", "product", "exp", "reciprocal", "sin", "cos"]
+    assert search(data, kinds=kinds, max_terms=1, progress=False)[0].found_nothing
+
+
+def test_a_primitive_of_ones_own_takes_part():
+    import sympy
+
+    name = "arctan"
+    primitives.register(primitives.Primitive(name, torch.arctan, sympy.atan))
+    try:
+        data = points(lambda x, p: p[0] * np.arctan(3 * p[1] * x - p[2]), -2, 2)
+        kinds = ["one", "identity", "product", "exp", name]
+        best = search(data, kinds=kinds, max_terms=1, progress=False)[0]
+        assert best.exact and name in best.text
+    finally:
+        primitives._REGISTRY.pop(name)
+
+
+def test_the_criterion_prefers_fewer_constants_and_never_interpolates():
+    rows, error = np.full(4, 10), np.full(4, 1e-3)
+    assert information(error, rows, 1, 1, 5) < information(error, rows, 2, 0, 5)
+    assert information(error, rows, 2, 0, 5) < information(error, rows, 2, 0, 7)
+    assert information(0 * error, rows, 6, 0, 5) == np.inf
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_measured_tables_name_their_groups_by_text(name):
+    data = load_measured(name)
+    assert data.X[data.varying].map(type).eq(str).all()
+    assert len(data.X) == len(data.y) and data.source
+
+
+def test_classbench_rows_follow_the_law():
+    data = load("classbench_free_fall", n_experiments=2, n_train=5)
+    own = data.coefficients.loc[data.X_train["experiment"]]
+    t = data.X_train["t"].to_numpy()
+    expected = -0.5 * 9.81 * t**2 + own["v0"].to_numpy() * t + own["z0"].to_numpy()
+    np.testing.assert_allclose(data.y_train, expected)
