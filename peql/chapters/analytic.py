@@ -46,10 +46,12 @@ def with_origin(table: pd.DataFrame, name: str) -> None:
 
 
 def sentences(table: pd.DataFrame) -> Any:
-    """A table whose cells are sentences: their lines break."""
+    """A table whose cells are sentences: their lines break. A named index is a column of it."""
     from IPython.display import HTML
 
-    return HTML(table.to_html(classes="wraps"))
+    named = table.index.name is not None
+    shown = table.reset_index() if named else table
+    return HTML(shown.to_html(classes="wraps", index=not named))
 
 
 def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options: Any) -> Cases:
@@ -203,7 +205,7 @@ def nearness(protocol: pd.DataFrame, factor: float = 10) -> pd.DataFrame:
         words[tex(symbol(function)), model] = (
             "smaller" if ratio < 1 / factor else "larger" if ratio > factor else "alike"
         )
-    return pd.Series(words).unstack()
+    return pd.Series(words).unstack().reindex(columns=["SEQL", "HEQL"]).fillna("not run")
 
 
 def failures(cases: Cases) -> pd.DataFrame:
