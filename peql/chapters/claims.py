@@ -230,6 +230,8 @@ def convergence() -> Verdict:
 
 def trend() -> Verdict:
     """There is no clear trend whether SEQL or HEQL performs better."""
+    if few := too_few():
+        return few
     best = trials().groupby(["function", "model"])["test_mse_scaled"].min().unstack("model")
     ahead = int((best["SEQL"] < best["HEQL"]).sum())
     word = CONTRADICTED if ahead in (0, len(best)) else CONFIRMED

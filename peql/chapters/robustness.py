@@ -36,7 +36,7 @@ def along(results: pd.DataFrame, column: str) -> pd.DataFrame:
 def size_noise(results: pd.DataFrame) -> float:
     """The noise with which most sizes were run."""
     sizes = results.drop_duplicates(["noise", "n_t", "n_train"])
-    return float(sizes.groupby("noise").size().idxmax())
+    return float(str(sizes.groupby("noise").size().idxmax()))
 
 
 def by_noise(results: pd.DataFrame) -> pd.DataFrame:
