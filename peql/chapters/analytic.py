@@ -222,7 +222,8 @@ def nearness(protocol: pd.DataFrame, factor: float = 10) -> pd.DataFrame:
         words[tex(symbol(function)), model] = (
             "smaller" if ratio < 1 / factor else "larger" if ratio > factor else "alike"
         )
-    return pd.Series(words).unstack().reindex(columns=["SEQL", "HEQL"]).fillna("not run")
+    table = pd.Series(words).unstack().reindex(columns=["SEQL", "HEQL"])
+    return table.astype(object).fillna("not run")
 
 
 def failures(cases: Cases) -> pd.DataFrame:
