@@ -81,7 +81,7 @@ WITHOUT_ALT = """
   .filter(i => !i.alt.trim() || i.alt.includes("_images/")).map(i => i.src)
 """
 UNFRAMED = """
-() => [...document.querySelectorAll("article table.dataframe")]
+() => [...document.querySelectorAll("article table.dataframe, article table.table")]
   .filter(t => !t.closest(".table-frame")).length
 """
 # Tables that are wider than their frame, and how much wider than the window the page is.

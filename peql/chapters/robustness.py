@@ -78,7 +78,7 @@ def outcomes(results: pd.DataFrame) -> pd.DataFrame:
     for key, trials in results.groupby(["noise", "n_t", "n_train", "model"], sort=True):
         noise, n_t, n_train, model = key
         counts = outcome(trials).value_counts().reindex(OUTCOMES, fill_value=0)
-        rows[f"{noise:.0%}", f"{n_t} × {n_train}", model] = {
+        rows[f"{noise:.0%}", f"{n_t}\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}{n_train}", model] = {
             **{word: str(n) for word, n in counts.items()},
             "test MSE, median": scientific(float(trials["test_mse_scaled"].median()), 1),
         }
@@ -136,7 +136,7 @@ def limits(results: pd.DataFrame) -> dict[str, tuple[str, str]]:
     for column in AXES:
         share = along(results, column).groupby(column)["true_terms"].mean()
         share = share.sort_index(ascending=column == "noise")  # from easy to hard
-        kept = share.index[(share >= KEPT).cummin()]
+        kept = share.index[(share >= KEPT).cummin()] if len(share) > 1 else []
         lost = share.index[share < LOST]
         tell = "{:.0%}".format if column == "noise" else "{:g}".format
         words[column] = tell(kept[-1]) if len(kept) else "", tell(lost[0]) if len(lost) else ""
@@ -144,21 +144,22 @@ def limits(results: pd.DataFrame) -> dict[str, tuple[str, str]]:
 
 
 def summary(results: pd.DataFrame) -> str:
-    """The result of the sweep in two sentences."""
-    held, noise = limits(results), f"{size_noise(results):.0%}"
-    units = {k: AXES[k] for k in ("n_train", "n_t")}
-    good = [f"with noise of up to {held['noise'][0]} of y's spread"] if held["noise"][0] else []
-    good += [f"at {noise} with as few as {held[k][0]} {units[k]}" for k in units if held[k][0]]
-    told = "In nine trials out of ten or more, exactly the true equation is found "
-    told += ", ".join(good) + "." if good else "at no noise and no size that was tried."
-    bad = [f"with {held['noise'][1]} noise"] if held["noise"][1] else []
-    bad += [f"at {noise} with {held[k][1]} {units[k]}" for k in units if held[k][1]]
-    told += (
-        f" It is lost in most trials {', '.join(bad)};" if bad else " It is nowhere lost in most;"
-    )
+    """The result of the sweep in two or three sentences."""
+    held, sizes = limits(results), {k: AXES[k] for k in ("n_train", "n_t")}
+    at = f"at {size_noise(results):.0%} noise with "
+    few = [f"as few as {held[k][0]} {sizes[k]}" for k in sizes if held[k][0]]
+    good = [f"with noise of up to {held['noise'][0]} of y's spread"] * bool(held["noise"][0])
+    good += [at + " or ".join(few)] * bool(few)
+    told = "Exactly the true equation is found in nine trials out of ten, or more, "
+    told += ", and ".join(good) + "." if good else "at no noise and no size that was tried."
+    bad = [f"{held['noise'][1]} noise"] * bool(held["noise"][1])
+    bad += [f"{held[k][1]} {sizes[k]}" for k in sizes if held[k][1]]
+    told += f" It is lost in most trials with {', or '.join(bad)}." if bad else ""
     words = outcome(results)
     n_missed, n_nothing = int((words != OUTCOMES[0]).sum()), int((words == "nothing").sum())
-    return f"{told} of {n_missed} misses in all, {n_nothing} report no law rather than a wrong one."
+    if not n_missed:
+        return f"{told} None of the {len(results)} trials stored so far missed it."
+    return f"{told} Of {n_missed} misses, {n_nothing} report no law rather than a wrong one."
 
 
 # --- the verdict ------------------------------------------------------------------------------
