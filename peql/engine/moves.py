@@ -291,7 +291,7 @@ def freeze_constant(fit: Fit, points: Points) -> Fit:
 
     This recognises coefficients that do not vary and settles scales that two weights share. Rows
     count for as many independent ones as their residuals are worth: the smooth error of numerical
-    derivatives looks like a coefficient that varies, by an amount that hangs on which rows those are.
+    derivatives looks like a coefficient that varies, more or less with the rows that were drawn.
     """
     rows = max(ROWS, independent_share(fit, points) * float(points.count.mean()))
     best = fit.information(points, rows)
