@@ -157,6 +157,7 @@ def test_the_whole_sweep_and_the_first_rows_of_it_can_be_shown() -> None:
         ("x*a(t) + x**2*b(t) + x**3*c(t)", 1, 0, "terms too many"),
         ("x*a(t)", 0, 1, "terms missing"),
         ("a(t)*sin(x)", 1, 2, "other terms"),
+        ("a(t)*sin(x*b(t))", 0, 0, "a number varies"),
         ("a(t)", 1, 2, "nothing"),
         ("0", 0, 2, "nothing"),
     ],

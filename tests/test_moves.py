@@ -7,7 +7,7 @@ import torch
 from peql.engine.formula import Formula
 from peql.engine.moves import add_missing, as_trained, freeze_constant, refine
 from peql.engine.signs import settle_signs
-from peql.engine.solver import Points, jacobian, rescue, settle_constants, solve
+from peql.engine.solver import Points, independent_share, jacobian, rescue, settle_constants, solve
 from peql.equation import reading as symbolic
 from peql.nn import SymbolicNetwork
 from peql.nn.network import apply_layers
@@ -166,6 +166,49 @@ def test_a_sign_that_two_weights_share_is_settled():
     fit = freeze_constant(fit, points)
     assert fit.constant == (False, True)
     assert float(fit.error.max()) < 1e-26
+
+
+def along_a_curve(error, seed, n=400):
+    """Rows of the truth, with an error, on a curve through (x, z) as a field's are at one t."""
+    random = np.random.default_rng(seed)
+    s = np.linspace(0, 2 * np.pi, n, endpoint=False)[None] + np.zeros((N_STEPS, 1))
+    turn = random.uniform(0, 2 * np.pi, (2, N_STEPS, 1))
+    x = np.stack([np.cos(s + turn[0]), np.sin(2 * s + turn[1])], axis=-1)
+    y = truth(x[..., 0], x[..., 1], T[:, None]) + error(random, s, x)
+    ones = torch.ones(N_STEPS, n, dtype=torch.float64)
+    return Points(torch.from_numpy(x), torch.from_numpy(y), ones, ones[..., None])
+
+
+def smooth_error(random, s, x):
+    waves = range(1, 7)
+    return 0.01 * sum(np.sin(k * s + random.uniform(0, 7, (N_STEPS, 1))) for k in waves)
+
+
+def noise_that_hides_a_variation(random, s, x):
+    return 0.01 * T[:, None] * x[..., 1] + 0.02 * random.standard_normal(s.shape)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("error", "constant"), [(smooth_error, True), (noise_that_hides_a_variation, False)]
+)
+def test_a_smooth_error_is_no_coefficient_that_varies(error, constant, seed):
+    """Neighbours that say the same are one witness; where the rest is noise each row is one."""
+    net, points = network(), along_a_curve(error, seed)
+    formula, flats = Formula.of_network(net.layout, net.shapes, list(TRUTH))
+    start = torch.from_numpy(np.stack([TRUTH[flat] for flat in flats], axis=1))[..., None]
+    fit = freeze_constant(solve(formula, start, (False,) * len(flats), points), points)
+    assert fit.constant[flats.index(8)] == constant
+
+
+def test_residuals_of_noise_count_one_by_one_and_smooth_ones_together():
+    formula = Formula(2, (), ((0, 1),))
+    shares = {}
+    for name, noise in (("smooth", 0.0), ("noise", 1.0)):
+        points = points_of(lambda x, z, t: z + np.sin(2 * x + t), n=200, noise=noise)
+        start = torch.ones(N_STEPS, 1, 1, dtype=torch.float64)
+        shares[name] = independent_share(solve(formula, start, (False,), points), points)
+    assert shares["smooth"] < 0.05 and shares["noise"] > 0.3
 
 
 def test_a_missing_weight_is_found():

@@ -25,6 +25,7 @@ from .solver import (
     Points,
     hopeless,
     importance,
+    independent_share,
     jacobian,
     mean_squared_error,
     refit,
@@ -288,9 +289,12 @@ def _linear_gain(
 def freeze_constant(fit: Fit, points: Points) -> Fit:
     """Hold weights equal at all steps, inner layers first, where the fit does not suffer.
 
-    This recognises coefficients that do not vary and settles scales that two weights share.
+    This recognises coefficients that do not vary and settles scales that two weights share. Rows
+    count for as many independent ones as their residuals are worth: the smooth error of numerical
+    derivatives looks like a coefficient that varies, more or less with the rows that were drawn.
     """
-    best = fit.information(points)
+    rows = max(ROWS, independent_share(fit, points) * float(points.count.mean()))
+    best = fit.information(points, rows)
     for k in range(len(fit.constant)):
         constant = tuple(c or i == k for i, c in enumerate(fit.constant))
         expected = torch.maximum(fit.error, points.floor)
@@ -301,7 +305,7 @@ def freeze_constant(fit: Fit, points: Points) -> Fit:
             continue
         candidate = refit(fit.formula, weights, constant, points, expected)
         candidate = settle_constants(candidate, points)
-        score = candidate.information(points)
+        score = candidate.information(points, rows)
         if score < best:
             fit, best = candidate, score
     return fit
