@@ -38,6 +38,7 @@ FLAGS = [
 ]
 MEGABYTE = 2**20
 PATIENCE = 300_000  # milliseconds; other tests may have all cores
+SETTLE = 300  # milliseconds in which a script that begins late shows what it asks for
 
 # The text that a reader sees, without code: where TeX would show if it were not typeset.
 RAW_TEX = r"""
@@ -195,9 +196,10 @@ def open_page(context: BrowserContext, address: str, visit: Visit) -> Page:
         route.abort()
 
     page.route(lambda url: not url.startswith(("file:", "data:", "blob:")), refuse)
-    page.goto(f"{HTML.as_uri()}/{address}")
-    page.wait_for_load_state("networkidle")
+    # Not "networkidle": from disk, under load, Chromium sometimes never says so.
+    page.goto(f"{HTML.as_uri()}/{address}", wait_until="load")
     page.evaluate("async () => { if (window.MathJax) await MathJax.startup.promise; }")
+    page.wait_for_timeout(SETTLE)
     return page
 
 

@@ -139,7 +139,7 @@ def limits(results: pd.DataFrame) -> dict[str, tuple[str, str]]:
     for column in AXES:
         share = along(results, column).groupby(column)["true_terms"].mean()
         share = share.sort_index(ascending=column == "noise")  # from easy to hard
-        kept = share.index[(share >= KEPT).cummin()] if len(share) > 1 else []
+        kept = share.index[(share >= KEPT).cummin() & (len(share) > 1)]
         lost = share.index[share < LOST]
         tell = "{:.0%}".format if column == "noise" else "{:g}".format
         words[column] = tell(kept[-1]) if len(kept) else "", tell(lost[0]) if len(lost) else ""
