@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 import yaml
 from matplotlib.image import imread
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "_build" / "test"
@@ -38,7 +39,7 @@ FLAGS = [
 ]
 MEGABYTE = 2**20
 PATIENCE = 300_000  # milliseconds; other tests may have all cores
-SETTLE = 300  # milliseconds in which a script that begins late shows what it asks for
+IDLE = 10_000  # milliseconds to wait until nothing is fetched any more
 
 # The text that a reader sees, without code: where TeX would show if it were not typeset.
 RAW_TEX = r"""
@@ -196,10 +197,10 @@ def open_page(context: BrowserContext, address: str, visit: Visit) -> Page:
         route.abort()
 
     page.route(lambda url: not url.startswith(("file:", "data:", "blob:")), refuse)
-    # Not "networkidle": from disk, under load, Chromium sometimes never says so.
-    page.goto(f"{HTML.as_uri()}/{address}", wait_until="load")
+    page.goto(f"{HTML.as_uri()}/{address}")
+    with suppress(TimeoutError):  # from disk, under load, Chromium sometimes never says so
+        page.wait_for_load_state("networkidle", timeout=IDLE)
     page.evaluate("async () => { if (window.MathJax) await MathJax.startup.promise; }")
-    page.wait_for_timeout(SETTLE)
     return page
 
 

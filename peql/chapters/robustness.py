@@ -155,9 +155,10 @@ def summary(results: pd.DataFrame) -> str:
     good += [at + " or ".join(few)] * bool(few)
     told = "Exactly the true equation is found in nine trials out of ten, or more, "
     told += ", and ".join(good) + "." if good else "at no noise and no size that was tried."
-    bad = [f"{held['noise'][1]} noise"] * bool(held["noise"][1])
-    bad += [f"{held[k][1]} {sizes[k]}" for k in sizes if held[k][1]]
-    told += f" It is lost in most trials with {', or '.join(bad)}." if bad else ""
+    lost = [f"{held[k][1]} {sizes[k]}" for k in sizes if held[k][1]]
+    bad = [f"with {held['noise'][1]} noise"] * bool(held["noise"][1])
+    bad += [at + " or ".join(lost)] * bool(lost)
+    told += f" It is lost in most trials {', and '.join(bad)}." if bad else ""
     words = outcome(results)
     n_missed, n_nothing = int((words != OUTCOMES[0]).sum()), int((words == "nothing").sum())
     if not n_missed:
@@ -252,7 +253,10 @@ def figure(results: pd.DataFrame) -> Figure:
     for ax, (column, label) in zip(axes, AXES.items(), strict=True):
         chosen = along(results, column)
         ticks = sorted(chosen[column].unique())
-        for side, (model, trials) in zip((-1, 1), chosen.groupby("model", sort=True), strict=False):
+        for side, model in zip((-1, 1), MARKERS, strict=True):
+            trials = chosen[chosen["model"] == model]
+            if trials.empty:
+                continue
             share = trials.groupby(column)["true_terms"].agg(["sum", "size"])
             right, n = share["sum"].astype(float), share["size"].astype(float)
             low = stats.beta.ppf(0.05, right, n - right + 1)
@@ -260,12 +264,12 @@ def figure(results: pd.DataFrame) -> Figure:
             ends = np.abs(np.nan_to_num([low, high], nan=0.0) - (right / n).to_numpy())
             ends[1][right == n] = 0
             place = [ticks.index(v) + 0.06 * side for v in share.index]
-            look: dict[str, Any] = {**FOUND[str(model)], "marker": MARKERS[str(model)]}
+            look: dict[str, Any] = {**FOUND[model], "marker": MARKERS[model]}
             ax.errorbar(place, right / n, ends, capsize=2, elinewidth=0.8, label=model, **look)
         tell = "{:.0%}".format if column == "noise" else "{:g}".format
         ax.set_xticks(range(len(ticks)), [tell(v) for v in ticks])
         held = "" if column == "noise" else f", {size_noise(results):.0%} noise"
-        ax.set(xlabel=label + held, ylim=(-0.05, 1.08))
+        ax.set(xlabel=label + held, ylim=(-0.05, 1.08), xlim=(-0.4, max(len(ticks), 1) - 0.6))
         if column != "noise" and len(ticks):
             ax.invert_xaxis()  # harder to the right in every panel
     axes[0].set_ylabel("share with the true terms")
