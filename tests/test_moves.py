@@ -6,6 +6,7 @@ import torch
 
 from peql.engine.formula import Formula
 from peql.engine.moves import add_missing, as_trained, freeze_constant, refine
+from peql.engine.rows import arrange
 from peql.engine.signs import settle_signs
 from peql.engine.solver import Points, independent_share, jacobian, rescue, settle_constants, solve
 from peql.equation import reading as symbolic
@@ -287,3 +288,22 @@ def test_a_formula_can_be_placed_in_a_network(seed):
     x = torch.from_numpy(random.uniform(-1, 1, (1, 7, 2)))
     through = apply_layers(other.layout, other.shapes, full, x[None])[0, ..., 0]
     torch.testing.assert_close(through, formula(list(values), x))
+
+
+def test_what_is_drawn_does_not_hang_on_rounding():
+    """On both sides of a wave u is the same but for rounding, and its slope is not."""
+    random = np.random.default_rng(0)
+    s = np.tile(np.linspace(-8, 8, 256), 4)
+    x = np.stack([-2 * s * np.exp(-(s**2)), np.exp(-(s**2))], axis=1)
+    t, y = np.repeat(np.arange(4.0), 256)[:, None], x @ [1.0, 2.0]
+    drawn = []
+    for _ in range(2):
+        noise = 1e-16 * random.standard_normal((len(y), 3))
+        shuffle = random.permutation(len(y))
+        given = (x + noise[:, :2])[shuffle], t[shuffle], (y + noise[:, 2])[shuffle]
+        seeded = np.random.default_rng(1)
+        drawn.append(arrange(*given, validation_fraction=0.1, pool_below=4, random=seeded))
+    for part in ("points", "held_out"):
+        one, other = (getattr(each, part) for each in drawn)
+        torch.testing.assert_close(one.x, other.x, rtol=0, atol=1e-8)
+        torch.testing.assert_close(one.y, other.y, rtol=0, atol=1e-8)
