@@ -273,6 +273,38 @@ def test_signs_turned_at_random_steps_change_nothing_that_is_read(seed):
     np.testing.assert_allclose(read_both[0][1], read_both[1][1], rtol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("name", "turns"),  # weights that may be turned together: 0 to 3 inside, the last outside
+    [
+        ("sin", [(0, 1, -1)]),
+        ("tanh", [(0, 1, -1)]),
+        ("cos", [(0, 1)]),
+        ("square", [(0, 1)]),
+        ("reciprocal", [(0, 1, -1)]),
+        ("product", [(0, 1, -1), (2, 3, -1), (0, 1, 2, 3)]),
+    ],
+)
+def test_no_sign_that_a_primitive_leaves_open_is_read(name, turns, seed):
+    random = np.random.default_rng(seed)
+    net = SymbolicNetwork(2, primitives=[name], n_layers=1)
+    inside = 2 * net.layout.n_in
+    weights = np.zeros((N_STEPS, net.n_weights))
+    weights[:, : inside + 1] = random.uniform(0.3, 1, inside + 1)
+    weights[:, 0] += 0.2 * T  # one varies, the amplitude does not
+    turned = weights.copy()
+    for turn in turns:
+        columns = [inside if k < 0 else k for k in turn]
+        turned[:, columns] *= random.choice([-1.0, 1.0], N_STEPS)[:, None]
+    points, found = points_of(truth, n=9), []
+    for values in (weights, turned):
+        fit = as_trained(net.layout, net.shapes, torch.from_numpy(values), points)
+        equation, solved = read(settle_signs(fit))
+        found.append((equation.expression, equation.evaluate(solved)))
+    assert found[0][0] == found[1][0]
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_formula_can_be_placed_in_a_network(seed):
     random = np.random.default_rng(seed)
