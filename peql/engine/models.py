@@ -13,6 +13,7 @@ import numpy as np
 
 from ..primitives import FREQUENCY
 from .criterion import information
+from .dimensions import alike, is_number, of_weight
 from .expressions import (
     Apply,
     Evaluation,
@@ -25,6 +26,7 @@ from .expressions import (
     Scale,
     Shift,
     Times,
+    factors,
     nodes,
     simplify,
     substituted,
@@ -36,7 +38,7 @@ EXPONENTS = sorted({k / 2 for k in range(-24, 25)} | {k / 3 for k in range(-12, 
 SMALL_ARGUMENT = 1.0  # of sin or tanh: a straight line may be as good
 PROMISING = 25.0  # a change predicted to cost more than this is not tried
 
-Kind = str | float  # of a coefficient: "free", "shared", or its number
+Kind = str  # of a coefficient: "free" or "shared"
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,6 @@ def solve(m: Model, rows: Rows, iterations: int = 12, floor: np.ndarray | float 
     for k, kind in enumerate(m.kinds):
         if kind == "shared":
             c[:, k] = np.median(c[:, k])
-        elif kind != "free":
-            c[:, k] = kind
     local = [j for j, shared in enumerate(m.shared) if not shared]
     common = [j for j, shared in enumerate(m.shared) if shared]
     goal = (floor * rows.count).sum()
@@ -247,30 +247,52 @@ def as_written(columns: Sequence[Expression], w: np.ndarray, c: np.ndarray):
             shift, inner = n.g, n.g.g
             if not isinstance(shift.w, int) or not inner.weights():
                 continue
-            b = w[:, shift.w]
+            rate = _rate(inner)
             # The factor 1/b leaves the column only where the column is a product with it.
-            if (b == 0).any() or len(set(np.sign(b))) > 1:
+            if rate is None or n not in factors(column) or (w[:, shift.w] == 0).any():
                 continue
-            from .expressions import factors
-
-            if n not in factors(column):
+            ones = [i for i, other in enumerate(columns) if isinstance(other, One)]
+            if n == column and ones and len(set(np.sign(w[:, rate]))) > 1:
+                _mirror(w, c, rate, shift.w, k, ones[0])
+            b = w[:, shift.w]
+            if len(set(np.sign(b))) > 1:
                 continue
-            if isinstance(inner, Apply) and inner.name == "exp" and isinstance(inner.g, Scale):
+            if isinstance(inner, Apply):
                 sign = float(np.sign(b[0]))
                 new = Power(Shift(Apply("exp", Shift(inner.g, shift.w)), sign), -1.0)
                 columns[k] = substituted(column, n, new)
                 c[:, k] /= np.abs(b)
                 w[:, shift.w] = -np.log(np.abs(b))
-            elif isinstance(inner, Power) and isinstance(inner.w, int):
-                exponent = w[:, inner.w]
-                if (exponent < 0).all() and not inner.g.weights():
-                    hill = Times(inner, Power(Shift(inner, shift.w), -1.0))
-                    columns[k] = simplify(substituted(column, n, hill))
-                    w[:, inner.w] = -exponent
-                    c[:, k] /= b
-                    w[:, shift.w] = 1 / b
+            elif (w[:, rate] < 0).all():
+                hill = Times(inner, Power(Shift(inner, shift.w), -1.0))
+                columns[k] = simplify(substituted(column, n, hill))
+                w[:, rate] *= -1
+                c[:, k] /= b
+                w[:, shift.w] = 1 / b
             break
     return tuple(columns), w, c
+
+
+def _rate(g: Expression) -> int | None:
+    """The weight of exp(w x) or x**w: with its sign changed, the function is its reciprocal."""
+    if isinstance(g, Apply) and g.name == "exp" and isinstance(g.g, Scale):
+        return g.g.w if isinstance(g.g.w, int) and not g.g.g.weights() else None
+    if isinstance(g, Power) and isinstance(g.w, int) and not g.g.weights():
+        return g.w
+    return None
+
+
+def _mirror(w: np.ndarray, c: np.ndarray, rate: int, shift: int, k: int, one: int) -> None:
+    """The steps with a negative rate written with a positive one.
+
+    c/(1/u + b) is c/b less (c/b²)/(u + 1/b).
+    """
+    steps = w[:, rate] < 0
+    b = w[steps, shift]
+    c[steps, one] += c[steps, k] / b
+    c[steps, k] /= -(b**2)
+    w[steps, shift] = 1 / b
+    w[steps, rate] *= -1
 
 
 def rewritten(m: Model) -> Iterator[Model]:
@@ -332,6 +354,17 @@ def _without(m: Model, k: int) -> Model:
     )
 
 
+def _joined(m: Model, i: int, j: int, both: Expression) -> Model:
+    """Columns ``i`` and ``j`` as one."""
+    rest = [q for q in range(len(m.columns)) if q != j]
+    return replace(
+        m,
+        columns=tuple(both if q == i else m.columns[q] for q in rest),
+        c=m.c[:, rest],
+        kinds=tuple(m.kinds[q] for q in rest),
+    )
+
+
 def _nice(m: Model, j: int) -> Iterator[float]:
     """Numbers that a weight may be exactly, near where it is."""
     middle = float(np.median(m.w[:, j]))
@@ -346,7 +379,9 @@ def _nice(m: Model, j: int) -> Iterator[float]:
             if isinstance(n, Power):
                 yield from sorted(EXPONENTS, key=lambda v: abs(v - middle))[:2]
             elif isinstance(n, (Mix, Scale, Shift)):
-                yield from (0.0, 1.0, -1.0)
+                yield 0.0
+                if alike(n.g, n.h) if isinstance(n, Mix) else is_number(n.g):
+                    yield from (1.0, -1.0)
 
 
 def _holds(n: Expression, j: int) -> bool:
@@ -395,28 +430,31 @@ def changes(m: Model, judge: Judge) -> list[Change]:
         return np.eye(p + k)[i]
 
     for i in range(k):
-        if m.kinds[i] == "free" or m.kinds[i] == "shared":
-            if k > 1:
-                propose(_without(m, i), unit(p + i), 0.0)
-            for number in (1.0, -1.0):
-                kinds = (*m.kinds[:i], number, *m.kinds[i + 1 :])
-                propose(replace(m, kinds=kinds), unit(p + i), number)
-        if m.kinds[i] == "free":
-            kinds = (*m.kinds[:i], "shared", *m.kinds[i + 1 :])
-            propose(replace(m, kinds=kinds), unit(p + i), None)
-            for j in range(i + 1, k):
-                if m.kinds[j] != "free":
-                    continue
+        if k > 1:
+            propose(_without(m, i), unit(p + i), 0.0)
+        if m.kinds[i] == "shared":
+            continue
+        kinds = (*m.kinds[:i], "shared", *m.kinds[i + 1 :])
+        propose(replace(m, kinds=kinds), unit(p + i), None)
+        for j in range(i + 1, k):
+            if m.kinds[j] == "shared":
+                continue
+            if alike(m.columns[i], m.columns[j]):
                 for sign in (1.0, -1.0):
-                    merged = Plus(m.columns[i], m.columns[j], sign)
-                    rest = [q for q in range(k) if q != j]
-                    new = replace(
-                        m,
-                        columns=tuple(merged if q == i else m.columns[q] for q in rest),
-                        c=c[:, rest],
-                        kinds=tuple(m.kinds[q] for q in rest),
-                    )
-                    propose(new, unit(p + j) - sign * unit(p + i), 0.0)
+                    both = Plus(m.columns[i], m.columns[j], sign)
+                    propose(_joined(m, i, j, both), unit(p + j) - sign * unit(p + i), 0.0)
+            elif len(c) > 1:
+                # Of other units: their ratio is a constant of its own, shared by all steps.
+                ratio = float(np.median(c[:, j] / c[:, i]))
+                if np.isfinite(ratio) and ratio:
+                    both = Mix(m.columns[i], m.columns[j], p)
+                    new = replace(_joined(m, i, j, both), shared=(*m.shared, True))
+                    new = replace(new, w=np.concatenate([m.w, np.full((len(c), 1), ratio)], 1))
+                    propose(new, unit(p + j) - ratio * unit(p + i), 0.0)
+    places = [
+        [of_weight(n) for column in m.columns for n in nodes(column) if _holds(n, j)][:1]
+        for j in range(p)
+    ]
     for j in range(p):
         for number in dict.fromkeys(_nice(m, j)):
             fixed = tuple(
@@ -430,7 +468,7 @@ def changes(m: Model, judge: Judge) -> list[Change]:
             shared = (*m.shared[:j], True, *m.shared[j + 1 :])
             propose(replace(m, shared=shared), unit(j), None)
         for i in range(p):
-            if i == j or m.shared[i] != m.shared[j]:
+            if i == j or m.shared[i] != m.shared[j] or places[i] != places[j]:
                 continue
             for ratio in (1.0, -1.0, 2.0, -2.0):
                 if abs(ratio) == 1 and i > j:
