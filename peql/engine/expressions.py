@@ -18,6 +18,7 @@ from ..primitives import FREQUENCY, Primitive, get
 Weight = int | float  # int: the position of an inner weight; float: a number of the form
 
 QUARTER_TURN = math.pi / 2 / FREQUENCY  # of the argument of sin
+PER_CALL = 4000  # numbers that could be computed while a call to NumPy begins, roughly
 FAR_FROM_ZERO = 5.0  # ranges away from 0; from there on exp and sin take centred arguments
 
 
@@ -187,6 +188,18 @@ def _numpy_forms(primitive: Primitive):
 
 
 @dataclass
+class Work:
+    """Numbers computed so far, and how many may be: the same on every machine, unlike seconds."""
+
+    limit: float = math.inf
+    done: float = 0.0
+
+    @property
+    def out(self) -> bool:
+        return self.done > self.limit
+
+
+@dataclass
 class Rows:
     """Rows by step for evaluation: x (step, point, feature), y and mask (step, point)."""
 
@@ -195,16 +208,11 @@ class Rows:
     mask: np.ndarray
     cache: dict = field(default_factory=dict, repr=False)
     centres: dict = field(default_factory=dict, repr=False)
+    work: Work = field(default_factory=Work, repr=False)
 
     def __post_init__(self) -> None:
         self.count = self.mask.sum(-1)
         self.total = self.count.sum()
-
-    def at(self, steps, rows=None) -> Rows:
-        x, y, mask = self.x[steps], self.y[steps], self.mask[steps]
-        if rows is not None:
-            x, y, mask = x[:, rows], y[:, rows], mask[:, rows]
-        return Rows(x, y, mask, centres=self.centres)
 
     def centre(self, g: Expression) -> float:
         """What exp and sin subtract from ``g``: 0 unless g is far from zero."""
@@ -247,6 +255,7 @@ class Evaluation:
         if g in self.rows.cache:
             return self.rows.cache[g], {}
         result = self._compute(g)
+        self.rows.work.done += PER_CALL + result[0].size * (1 + len(result[1]))
         if not result[1] and not g.weights():
             self.rows.cache[g] = result[0]
         else:

@@ -445,12 +445,13 @@ def changes(m: Model, judge: Judge) -> list[Change]:
                     propose(_joined(m, i, j, both), unit(p + j) - sign * unit(p + i), 0.0)
             elif len(c) > 1:
                 # Of other units: their ratio is a constant of its own, shared by all steps.
-                ratio = float(np.median(c[:, j] / c[:, i]))
+                a, b = sorted((i, j), key=lambda q: (m.columns[q].size(), repr(m.columns[q])))
+                ratio = float(np.median(c[:, b] / c[:, a]))
                 if np.isfinite(ratio) and ratio:
-                    both = Mix(m.columns[i], m.columns[j], p)
-                    new = replace(_joined(m, i, j, both), shared=(*m.shared, True))
+                    both = Mix(m.columns[a], m.columns[b], p)
+                    new = replace(_joined(m, a, b, both), shared=(*m.shared, True))
                     new = replace(new, w=np.concatenate([m.w, np.full((len(c), 1), ratio)], 1))
-                    propose(new, unit(p + j) - ratio * unit(p + i), 0.0)
+                    propose(new, unit(p + b) - ratio * unit(p + a), 0.0)
     places = [
         [of_weight(n) for column in m.columns for n in nodes(column) if _holds(n, j)][:1]
         for j in range(p)

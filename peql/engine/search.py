@@ -21,10 +21,10 @@ import numpy as np
 from tqdm import tqdm
 
 from .criterion import CONSISTENT, floor, information
-from .expressions import One, Rows, X, show, simplify
+from .expressions import One, Rows, Work, X, show, simplify
 from .formula import Formula
 from .models import Judge, Model, as_written, compact, reduced, rewritten, solve, with_phases
-from .screening import EXACT, Clock, State, screen, variance
+from .screening import EXACT, State, screen, variance
 from .varpro import coefficients, descend, errors, exchange
 from .writing import write
 
@@ -32,6 +32,7 @@ SCREEN_STEPS, SCREEN_ROWS = 4, 48  # what terms are first tried on
 SAMPLE_STEPS, SAMPLE_ROWS = 16, 128  # what the choice is made on
 FINALISTS = 32  # by their score, and as many if most of their constants are shared
 MOST_REDUCED = 6  # likewise
+WORK = 3e9  # numbers computed at an effort of 1: about a minute; most tables need a fifth
 MOST_PATTERNS = 6  # of signs of weights that are followed
 
 
@@ -89,7 +90,7 @@ def between(rows: Rows, seed: int, n: int = 200) -> Rows:
         share = rng.uniform(size=(n, 1))
         x = share * rows.x[:, i] + (1 - share) * rows.x[:, j]
     zeros = np.zeros(x.shape[:2])
-    return Rows(x, zeros, zeros + 1, centres=rows.centres)
+    return Rows(x, zeros, zeros + 1, centres=rows.centres, work=rows.work)
 
 
 def _spread(n: int, most: int) -> np.ndarray:
@@ -111,6 +112,7 @@ def _thinned(rows: Rows, n_steps: int, n_rows: int, rng: np.random.Generator) ->
         rows.y[steps][pick, order],
         rows.mask[steps][pick, order],
         centres=rows.centres,
+        work=rows.work,
     )
 
 
@@ -155,7 +157,7 @@ def search(
     kinds: Iterable[str] | None = None,
     max_terms: int = 3,
     max_depth: int = 2,
-    max_seconds: float = 60.0,
+    effort: float = 1.0,
     progress: bool = True,
     seed: int = 0,
 ) -> list[Candidate]:
@@ -168,7 +170,9 @@ def search(
     kinds : names of primitives to use, by default all that are registered.
     max_terms : terms added up, besides a constant.
     max_depth : 1 for units of features, 2 for units of units.
-    max_seconds : the search ends there, and at Ctrl-C, with the best so far.
+    effort : how much may be computed, 1 for what few tables reach; where it ends, and at Ctrl-C,
+        the best so far is returned. It is counted in numbers, not in seconds, so that the same
+        rows give the same form on every machine.
 
     >>> from types import SimpleNamespace
     >>> x = np.linspace(0, 2, 30)[None, :, None] + np.zeros((3, 1, 1))
@@ -177,7 +181,7 @@ def search(
     'exp(w0*x0)'
     """
     with np.errstate(all="ignore"):
-        return _search(points, kinds, max_terms, max_depth, max_seconds, progress, seed)
+        return _search(points, kinds, max_terms, max_depth, effort, progress, seed)
 
 
 def _search(
@@ -185,13 +189,13 @@ def _search(
     kinds: Iterable[str] | None,
     max_terms: int,
     max_depth: int,
-    max_seconds: float,
+    effort: float,
     progress: bool,
     seed: int,
 ) -> list[Candidate]:
     rows = prepare_rows(points)
     rng = np.random.default_rng(seed)
-    clock = Clock(max_seconds)
+    rows.work = Work(effort * WORK)
     sample = _thinned(rows, SAMPLE_STEPS, SAMPLE_ROWS, rng)
     few = _thinned(sample, SCREEN_STEPS, SCREEN_ROWS, rng)
     for i in range(rows.x.shape[-1]):
@@ -202,7 +206,7 @@ def _search(
     models: list[Model] = []
     bar = tqdm(desc="searching", unit=" rounds", disable=None if progress else True, leave=False)
     try:
-        for states in screen(few, kinds, max_terms, max_depth, clock, seed):
+        for states in screen(few, kinds, max_terms, max_depth, seed):
             pool += states
             bar.set_postfix_str(f"{len(pool)} forms, best {told(pool)}", refresh=False)
             bar.update()
@@ -216,7 +220,7 @@ def _search(
         if not models:
             models = [m for s in chosen(pool, few) for m in to_models(s, judge)]
         models = [m for m in models if np.isfinite(m.score)]
-        models = [reduced(m, judge, lambda: clock.out) for m in to_reduce(models, judge)]
+        models = [reduced(m, judge, lambda: rows.work.out) for m in to_reduce(models, judge)]
     except KeyboardInterrupt:
         warnings.warn("interrupted: the best formula so far is kept", stacklevel=2)
         if not models:

@@ -71,7 +71,10 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     method : "network" trains and refines; "search" looks for the form directly, among all
         registered primitives if ``primitives`` is "default"; "auto" does both, unless the search
         leaves nothing but rounding error, and keeps the better by the criterion.
-    n_layers : hidden layers of the network, the depth of nesting that it can find.
+    n_layers : depth of nesting: hidden layers of the network; the search knows 1 and 2.
+    max_terms : terms that the search adds up, besides a constant.
+    effort : how much the search may compute, 1 for what few tables reach; counted in numbers, not
+        seconds, so that the same rows give the same equation on every machine.
     n_trials : random restarts, trained together; the best on held-out rows is kept.
     max_iter : gradient steps of a trial.
     l0_weight : price of an open gate.
@@ -101,6 +104,8 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     primitives: P.PrimitiveChoice = "default"
     method: str = "auto"
     n_layers: int = 2
+    max_terms: int = 3
+    effort: float = 1.0
     n_trials: int = 1
     max_iter: int = 1000
     l0_weight: float = 3e-3
@@ -196,7 +201,13 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         everything = isinstance(self.primitives, str) and self.primitives == "default"
         points = arranged.points
         found = search(
-            points, kinds=None if everything else chosen, progress=self.verbose, seed=seed
+            points,
+            kinds=None if everything else chosen,
+            max_terms=self.max_terms,
+            max_depth=min(self.n_layers, 2),
+            effort=self.effort,
+            progress=self.verbose,
+            seed=seed,
         )
         outcomes = []
         for one in found:
@@ -226,11 +237,16 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         return self.refine and self.protocol != "paper"
 
     def _check_parameters(self) -> None:
-        for name in ("n_layers", "n_trials", "max_iter"):
+        for name in ("n_layers", "max_terms", "n_trials", "max_iter"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
-        limits = {"l0_weight": np.inf, "smoothness": np.inf, "validation_fraction": 1}
+        limits = {
+            "effort": np.inf,
+            "l0_weight": np.inf,
+            "smoothness": np.inf,
+            "validation_fraction": 1,
+        }
         for name, high in limits.items():
             value = getattr(self, name, 0.0)
             if not isinstance(value, (int, float, np.number)) or not 0 <= value < high:
