@@ -22,6 +22,10 @@ PER_CALL = 4000  # numbers that could be computed while a call to NumPy begins, 
 FAR_FROM_ZERO = 5.0  # ranges away from 0; from there on exp and sin take centred arguments
 
 
+SHORT_EXPONENTS = (2.0, -1.0, 0.5)
+PLAIN_EXPONENTS = (3.0, 4.0, -2.0, -0.5, 1.5)
+
+
 class Expression:
     """A node; the classes below are all there are."""
 
@@ -110,8 +114,11 @@ class Power(Expression):
     def size(self) -> int:
         if isinstance(self.w, float) and self.w == 1.0:
             return self.g.size()
-        short = isinstance(self.w, float) and self.w in (2.0, -1.0, 0.5)
-        return (1 if short else 2) + self.g.size()
+        if isinstance(self.w, int) or self.w in PLAIN_EXPONENTS:
+            return (
+                1 if isinstance(self.w, float) and self.w in (2.0, -1.0, 0.5) else 2
+            ) + self.g.size()
+        return 3 + self.g.size()  # 5/3 is one of many numbers
 
 
 @dataclass(frozen=True)
@@ -128,6 +135,10 @@ class Times(Expression):
 
     g: Expression
     h: Expression
+
+    def size(self) -> int:
+        divides = any(isinstance(f, Power) and f.w == -1.0 for f in (self.g, self.h))
+        return 1 + self.g.size() + self.h.size() - divides  # g/h is one operation
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..primitives import FREQUENCY
-from .criterion import information
+from .criterion import DOUBT, information
 from .dimensions import alike, is_number, of_weight
 from .expressions import (
     Apply,
@@ -31,7 +31,7 @@ from .expressions import (
     simplify,
     substituted,
 )
-from .varpro import _dot, project
+from .varpro import _dot, descend, project
 
 FULL_TURN = 0.5  # the argument of sin after which it repeats: 2π/FREQUENCY
 EXPONENTS = sorted({k / 2 for k in range(-24, 25)} | {k / 3 for k in range(-12, 13)})
@@ -67,28 +67,42 @@ class Model:
 
 
 class Judge:
-    """Scores models on ``rows``; ``between`` are rows where a form must be defined too."""
+    """Scores models on ``rows``; ``between`` them a form must be defined, ``beyond`` it should."""
 
-    def __init__(self, rows: Rows, between: Rows, floor: np.ndarray):
-        self.rows, self.between, self.floor = rows, between, floor
+    def __init__(self, rows: Rows, between: Rows, beyond: Rows, floor: np.ndarray):
+        self.rows, self.between, self.beyond, self.floor = rows, between, beyond, floor
 
-    def score(self, m: Model) -> float:
-        if not np.isfinite(m.sse).all() or not self.defined(m):
+    def score(self, m: Model, spare: int = 0) -> float:
+        if not np.isfinite(m.sse).all() or not _defined(m, self.between):
             return np.inf
         count = self.rows.count
-        return information(m.sse / count, count, m.n_free, m.n_shared, m.size, self.floor)
+        errors = m.sse / count, count
+        score = information(*errors, m.n_free, m.n_shared, m.size, self.floor, spare)
+        return score + DOUBT * (not _defined(m, self.beyond)) + DOUBT * _barely_waves(m, self.rows)
 
-    def defined(self, m: Model) -> bool:
-        """No denominator, logarithm or root passes zero, between the rows either."""
-        with np.errstate(all="ignore"):
-            evaluation = Evaluation(self.between, m.w[None], slopes=False)
-            values = [evaluation.of(c)[0] for c in m.columns]
-        finite = all(np.isfinite(v).all() for v in values)
-        return finite and not evaluation.bad.any()
-
-    def solved(self, m: Model, iterations: int = 12) -> Model:
+    def solved(self, m: Model, iterations: int = 12, spare: int = 0) -> Model:
         m = solve(m, self.rows, iterations, self.floor)
-        return replace(m, score=self.score(m))
+        return replace(m, score=self.score(m, spare))
+
+
+def _defined(m: Model, rows: Rows) -> bool:
+    """No denominator, logarithm or root passes zero."""
+    with np.errstate(all="ignore"):
+        evaluation = Evaluation(rows, m.w[None], slopes=False)
+        values = [evaluation.of(c)[0] for c in m.columns]
+    finite = all(np.isfinite(v).all() for v in values)
+    return finite and not evaluation.bad.any()
+
+
+def _barely_waves(m: Model, rows: Rows) -> int:
+    """Sines of which most steps see less than half a turn: they stand for some other curve."""
+    waves = {
+        n for c in m.columns for n in nodes(c) if isinstance(n, Apply) and n.name in ("sin", "cos")
+    }
+    evaluation = Evaluation(rows, m.w[None], slopes=False)
+    with np.errstate(all="ignore"):
+        seen = [np.median(np.ptp(evaluation.of(n.g)[0], axis=-1)) for n in waves]
+    return sum(bool(turn < FULL_TURN / 2) for turn in seen)
 
 
 def _state(m: Model, rows: Rows, w: np.ndarray, c: np.ndarray, slopes: bool = True):
@@ -138,7 +152,10 @@ def solve(m: Model, rows: Rows, iterations: int = 12, floor: np.ndarray | float 
     goal = (floor * rows.count).sum()
     with np.errstate(all="ignore"):
         sse, c, residual, slopes, projection = _state(m, rows, w, c)
-        if not local and not common and not shared_c:
+        if not common and not shared_c:  # each step by itself, at its own pace
+            if local:
+                w = descend(m.columns, rows, w[None], iterations, floor * rows.count)[0][0]
+                sse, c, *_ = _state(m, rows, w, c, slopes=False)
             return replace(m, w=w, c=c, sse=sse)
         damping, idle = 1e-4, 0
         for _ in range(iterations):
@@ -441,8 +458,8 @@ def changes(m: Model, judge: Judge) -> list[Change]:
                 continue
             if alike(m.columns[i], m.columns[j]):
                 for sign in (1.0, -1.0):
-                    both = Plus(m.columns[i], m.columns[j], sign)
-                    propose(_joined(m, i, j, both), unit(p + j) - sign * unit(p + i), 0.0)
+                    equal = Plus(m.columns[i], m.columns[j], sign)
+                    propose(_joined(m, i, j, equal), unit(p + j) - sign * unit(p + i), 0.0)
             elif len(c) > 1:
                 # Of other units: their ratio is a constant of its own, shared by all steps.
                 a, b = sorted((i, j), key=lambda q: (m.columns[q].size(), repr(m.columns[q])))

@@ -65,9 +65,8 @@ class Screen:
         n_shared = sum(t.n_exponents for t in terms)
         n_free = 1 + sum(len(t.columns) + t.n_weights for t in terms) - n_shared
         size = 1 + sum(t.size for t in terms)
-        return information(
-            sse / self.rows.count, self.rows.count, n_free, n_shared, size, self.floor
-        )
+        errors = sse / self.rows.count, self.rows.count
+        return information(*errors, n_free, n_shared, size, self.floor, spare=bool(terms))
 
     def empty(self) -> State:
         w = np.zeros((len(self.rows.x), 0))

@@ -21,9 +21,18 @@ import numpy as np
 from tqdm import tqdm
 
 from .criterion import CONSISTENT, floor, information
-from .expressions import One, Rows, Work, X, show, simplify
+from .expressions import Expression, One, Rows, Work, X, show, simplify
 from .formula import Formula
-from .models import Judge, Model, as_written, compact, reduced, rewritten, solve, with_phases
+from .models import (
+    Judge,
+    Model,
+    as_written,
+    compact,
+    reduced,
+    rewritten,
+    solve,
+    with_phases,
+)
 from .screening import EXACT, State, screen, variance
 from .varpro import coefficients, descend, errors, exchange
 from .writing import write
@@ -31,7 +40,10 @@ from .writing import write
 SCREEN_STEPS, SCREEN_ROWS = 4, 48  # what terms are first tried on
 SAMPLE_STEPS, SAMPLE_ROWS = 16, 128  # what the choice is made on
 FINALISTS = 32  # by their score, and as many if most of their constants are shared
+NEAR = 40.0  # a simple form this near to the best on the screening rows is a finalist too
 MOST_REDUCED = 6  # likewise
+MARGIN = 0.1  # of the range, in which a form should be defined too
+SPARE = 2  # constants that reduction may yet find to be shared or none
 WORK = 3e9  # numbers computed at an effort of 1: about a minute; most tables need a fifth
 MOST_PATTERNS = 6  # of signs of weights that are followed
 
@@ -78,17 +90,22 @@ def prepare_rows(points) -> Rows:
     return Rows(x, np.where(mask > 0, y, 0.0), mask)
 
 
-def between(rows: Rows, seed: int, n: int = 200) -> Rows:
-    """Points inside the range of each step's rows: a grid, or points between pairs of rows."""
+def between(rows: Rows, seed: int, margin: float = 0.0, n: int = 200) -> Rows:
+    """Points inside the range of each step's rows: a grid, or points between pairs of rows.
+
+    With a ``margin``, a share of the range, also beyond it; what is positive stays so.
+    """
     rng = np.random.default_rng(seed)
+    low, high = rows.x.min(1, keepdims=True), rows.x.max(1, keepdims=True)
     if rows.x.shape[-1] == 1:
-        share = np.linspace(0, 1, n)[:, None]
-        low, high = rows.x.min(1, keepdims=True), rows.x.max(1, keepdims=True)
+        share = np.linspace(-margin, 1 + margin, n)[:, None]
         x = low + share * (high - low)
     else:
         i, j = rng.integers(rows.x.shape[1], size=(2, n))
-        share = rng.uniform(size=(n, 1))
+        share = rng.uniform(-margin, 1 + margin, size=(n, 1))
         x = share * rows.x[:, i] + (1 - share) * rows.x[:, j]
+    x = np.where(low > 0, np.maximum(x, low / 2), np.where(low == 0, np.maximum(x, 0.0), x))
+    x = np.where(high < 0, np.minimum(x, high / 2), np.where(high == 0, np.minimum(x, 0.0), x))
     zeros = np.zeros(x.shape[:2])
     return Rows(x, zeros, zeros + 1, centres=rows.centres, work=rows.work)
 
@@ -117,16 +134,27 @@ def _thinned(rows: Rows, n_steps: int, n_rows: int, rng: np.random.Generator) ->
 
 
 def to_models(state: State, judge: Judge) -> list[Model]:
-    """A screened state solved at every step, written as people write it.
+    """A screened state solved at every step, with and without its constant, as people write it.
+
+    What has a constant to lean on may end far from where it would be without.
+    """
+    found = _solved(state.columns, state.w, judge)
+    if state.terms:
+        found += _solved(state.columns[1:], state.w, judge)
+    return found
+
+
+def _solved(columns: tuple[Expression, ...], donors: np.ndarray, judge: Judge) -> list[Model]:
+    """The columns at every step of all rows, from what a few steps found.
 
     1/(exp(w x) - 1) is also -1 - 1/(exp(-w x) - 1): where steps differ in the signs of their
     weights, each pattern of signs that all steps can follow is a model of its own.
     """
-    rows, columns = judge.rows, state.columns
+    rows = judge.rows
     goal = judge.floor * rows.count
-    w = np.repeat(state.w[:1], len(rows.x), axis=0)
+    w = np.repeat(donors[:1], len(rows.x), axis=0)
     sse = np.full(len(w), np.inf)
-    w, sse = exchange(columns, rows, w, sse, 20, goal, donors=state.w)
+    w, sse = exchange(columns, rows, w, sse, 20, goal, donors=donors)
     if (sse > 4 * np.median(sse) + goal).any():
         w, sse = exchange(columns, rows, w, sse, 20, goal)
     if not w.shape[1]:
@@ -148,7 +176,7 @@ def _written(columns, w: np.ndarray, sse: np.ndarray, judge: Judge) -> Iterator[
     m = Model(columns, w, c, (False,) * w.shape[1], ("free",) * len(columns), sse)
     m = compact(m)
     for one in (m, *rewritten(m)):
-        yield judge.solved(one)
+        yield judge.solved(one, spare=SPARE)
 
 
 def search(
@@ -200,7 +228,8 @@ def _search(
     few = _thinned(sample, SCREEN_STEPS, SCREEN_ROWS, rng)
     for i in range(rows.x.shape[-1]):
         rows.centre(X(i))
-    judge = Judge(sample, between(sample, seed), floor(sample.y, sample.mask))
+    grids = between(sample, seed), between(sample, seed, MARGIN)
+    judge = Judge(sample, *grids, floor(sample.y, sample.mask))
     exact = EXACT * variance(few) * few.total
     pool: list[State] = []
     models: list[Model] = []
@@ -227,6 +256,7 @@ def _search(
             models = [m for s in chosen(pool, few)[:4] for m in to_models(s, judge)]
     finally:
         bar.close()
+    models = [m for m in models if np.isfinite(judge.score(m))]
     models = or_nothing(distinct(models), pool, judge)
     return [candidate(m, rows, judge) for m in models]
 
@@ -327,11 +357,14 @@ def chosen(pool: list[State], rows: Rows) -> list[State]:
         size = sum(t.size for t in s.terms)
         return information(s.sse / rows.count, rows.count, 1, n - 1, size, exact)
 
+    pool = list({s.columns: s for s in sorted(pool, key=lambda s: -s.score)}.values())
     ranked = sorted(pool, key=lambda s: s.score)
-    single = [s for s in ranked if len(s.terms) == 1]
+    # A few rows hardly tell smooth curves apart: no simple one is left out.
+    near = [s for s in ranked if s.score < ranked[0].score + NEAR]
+    simple = [s for s in near if len(s.terms) == 1 and s.w.shape[1] <= 1]
     choice = [
         *ranked[:FINALISTS],
-        *single[: FINALISTS // 2],
+        *simple[: 2 * FINALISTS],
         *sorted(pool, key=hopeful)[:FINALISTS],
     ]
     return list({id(s): s for s in choice}.values())
