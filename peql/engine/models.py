@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..primitives import FREQUENCY
-from .criterion import DOUBT, information
+from .criterion import DOUBT, MOST_CONSTANTS, information
 from .dimensions import alike, is_number, of_weight
 from .expressions import (
     Apply,
@@ -36,6 +36,7 @@ from .varpro import _dot, descend, project
 FULL_TURN = 0.5  # the argument of sin after which it repeats: 2π/FREQUENCY
 EXPONENTS = sorted({k / 2 for k in range(-24, 25)} | {k / 3 for k in range(-12, 13)})
 SMALL_ARGUMENT = 1.0  # of sin or tanh: a straight line may be as good
+SPARE = 2  # constants over the limit that reduction may yet find to be shared or none
 PROMISING = 25.0  # a change predicted to cost more than this is not tried
 
 Kind = str  # of a coefficient: "free" or "shared"
@@ -72,17 +73,21 @@ class Judge:
     def __init__(self, rows: Rows, between: Rows, beyond: Rows, floor: np.ndarray):
         self.rows, self.between, self.beyond, self.floor = rows, between, beyond, floor
 
-    def score(self, m: Model, spare: int = 0) -> float:
+    def score(self, m: Model) -> float:
         if not np.isfinite(m.sse).all() or not _defined(m, self.between):
             return np.inf
         count = self.rows.count
         errors = m.sse / count, count
-        score = information(*errors, m.n_free, m.n_shared, m.size, self.floor, spare)
+        score = information(*errors, m.n_free, m.n_shared, m.size, self.floor, SPARE)
         return score + DOUBT * (not _defined(m, self.beyond)) + DOUBT * _barely_waves(m, self.rows)
 
-    def solved(self, m: Model, iterations: int = 12, spare: int = 0) -> Model:
+    def interpolates(self, m: Model) -> bool:
+        """Whether too many constants are left for the rows of a step."""
+        return m.n_free > MOST_CONSTANTS * np.median(self.rows.count)
+
+    def solved(self, m: Model, iterations: int = 12) -> Model:
         m = solve(m, self.rows, iterations, self.floor)
-        return replace(m, score=self.score(m, spare))
+        return replace(m, score=self.score(m))
 
 
 def _defined(m: Model, rows: Rows) -> bool:
@@ -438,7 +443,7 @@ def changes(m: Model, judge: Judge) -> list[Change]:
         guess = replace(new, sse=m.sse + np.nan_to_num(more, nan=np.inf))
         count = rows.count
         score = information(
-            guess.sse / count, count, guess.n_free, guess.n_shared, guess.size, judge.floor
+            guess.sse / count, count, guess.n_free, guess.n_shared, guess.size, judge.floor, SPARE
         )
         if score < m.score + PROMISING:
             found.append(Change(new, score))

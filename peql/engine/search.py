@@ -43,7 +43,6 @@ FINALISTS = 32  # by their score, and as many if most of their constants are sha
 NEAR = 40.0  # a simple form this near to the best on the screening rows is a finalist too
 MOST_REDUCED = 6  # likewise
 MARGIN = 0.1  # of the range, in which a form should be defined too
-SPARE = 2  # constants that reduction may yet find to be shared or none
 WORK = 3e9  # numbers computed at an effort of 1: about a minute; most tables need a fifth
 MOST_PATTERNS = 6  # of signs of weights that are followed
 
@@ -176,7 +175,7 @@ def _written(columns, w: np.ndarray, sse: np.ndarray, judge: Judge) -> Iterator[
     m = Model(columns, w, c, (False,) * w.shape[1], ("free",) * len(columns), sse)
     m = compact(m)
     for one in (m, *rewritten(m)):
-        yield judge.solved(one, spare=SPARE)
+        yield judge.solved(one)
 
 
 def search(
@@ -256,7 +255,7 @@ def _search(
             models = [m for s in chosen(pool, few)[:4] for m in to_models(s, judge)]
     finally:
         bar.close()
-    models = [m for m in models if np.isfinite(judge.score(m))]
+    models = [m for m in models if not judge.interpolates(m)]
     models = or_nothing(distinct(models), pool, judge)
     return [candidate(m, rows, judge) for m in models]
 
