@@ -222,6 +222,11 @@ def _tidied(expression: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> sympy.Ex
             return sympy.log(factor) + sympy.log(rest)
     if isinstance(e, sympy.Pow) and e.base.has(*symbols):
         whole = e.exp.is_integer
+        if isinstance(e.base, sympy.Add) and e.exp == -1:
+            below, denominator = sympy.fraction(sympy.together(e.base))
+            if denominator.is_polynomial(*symbols) and denominator.has(*symbols):
+                # 1/(1/x + b) is x/(b x + 1)
+                return denominator * _tidied(1 / sympy.expand(below, **_EXPAND), symbols)
         if isinstance(e.base, sympy.Add) and e.exp.is_negative:
             terms = sympy.Add.make_args(sympy.expand(e.base, **_EXPAND))
             first = max(terms, key=lambda term: _rank(term, symbols))
