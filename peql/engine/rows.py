@@ -18,6 +18,7 @@ POOL_ROWS = 32  # rows in a range of t that stands for a step where t lies on no
 MOST_POOLS = 4096  # steps that are solved for where t lies on no grid
 DISTANT = 3.0  # a column whose middle is this many half ranges from 0 is trained on around it
 SURE_DIGITS = 9  # decimals of a column that computing it on another machine does not change
+TAME = 1e-4, 1e4  # a column whose largest magnitude is within is searched in its own units
 OFFSET = 3.0  # a mean of y that is this many standard deviations from 0 is no task for training
 
 
@@ -39,7 +40,8 @@ class Scales:
         """Largest magnitude of each feature (outliers aside), size of y about its mean, range of t.
 
         If ``centred``, a feature far from 0 (a year, a temperature in Kelvin) is measured from its
-        middle.
+        middle. Otherwise it stays as it is unless its numbers are out of the ordinary: log(x) is
+        no longer log(x) in other units.
         """
         low, high = x.min(axis=0), x.max(axis=0)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
@@ -49,6 +51,8 @@ class Scales:
         unit = np.where(largest > 0, largest, 1.0)
         spread = np.sqrt(np.mean(((x - shift) / unit) ** 2, axis=0))
         unit = unit * np.where(spread > 0, np.minimum(1.0, 3 * spread), 1.0)
+        if not centred:
+            unit = np.where((TAME[0] < unit) & (unit < TAME[1]), 1.0, unit)
         low_t, high_t = t.min(axis=0), t.max(axis=0)
         half_t = high_t / 2 - low_t / 2
         return cls(
