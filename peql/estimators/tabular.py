@@ -22,8 +22,8 @@ from tqdm import tqdm
 from .. import primitives as P
 from .._suggest import unknown_name
 from ..engine.criterion import CONSISTENT, information
-from ..engine.moves import ROWS as FIELD_ROWS
-from ..engine.moves import as_found, as_trained, polish, reduced, refine
+from ..engine.moves import as_found, as_trained, polish, refine
+from ..engine.products import DEGREE, by_step, sums_of_products
 from ..engine.rows import Arranged, arrange
 from ..engine.search import search
 from ..engine.solver import PRECISION, Fit, Points, mean_squared_error
@@ -118,7 +118,9 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         self._check_parameters()
         target = str(getattr(y, "name", None) or "y")
         # Rows of a differentiated field (``peql.datasets.from_field``) say so themselves.
-        self._field = "grid" in getattr(X, "attrs", {})
+        self._field: dict[str, Any] | None = getattr(X, "attrs", None) or None
+        if self._field and "independent" not in self._field:
+            self._field = None
         X = dates_as_days(X, self.varying)
         table, labels = self._encode(check_table(X, self._label_column(X)))
         if y is not None:
@@ -184,10 +186,26 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
 
         outcomes: list[Outcome] = []
         if self.method != "network" and self.protocol != "paper":
-            outcomes = self._searched(arranged_rows(centred=False), seed)
+            search = self._summed if self._sums else self._searched
+            outcomes = search(arranged_rows(centred=False), seed)
             if self.method == "search" or any(o.fit.exact(o.arranged.points) for o in outcomes):
                 return outcomes
         return outcomes + self._trained(arranged_rows(centred=True), seed)
+
+    @property
+    def _sums(self) -> bool:
+        """Whether the form is a sum of products: a field's, if no primitives are asked for."""
+        default = isinstance(self.primitives, str) and self.primitives == "default"
+        return self._field is not None and default
+
+    def _summed(self, arranged: Arranged, seed: int) -> list[Outcome]:
+        """The best sum of products of columns, and others that fit the rows as well."""
+        started = time.perf_counter()
+        assert self._field is not None
+        degree = 1 if self._field["products"] else DEGREE
+        fits = sums_of_products(arranged.points, self._field["independent"], degree)
+        seconds = time.perf_counter() - started
+        return [Outcome(fit, arranged, "search", seconds) for fit in fits]
 
     def _searched(self, arranged: Arranged, seed: int) -> list[Outcome]:
         """What the search finds: the best form, and others that fit the rows as well."""
@@ -201,7 +219,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         outcomes = []
         for one in found:
             fit = as_found(one.formula, one.weights, one.constant, points)
-            fit = polish(reduced(fit, points) if self._field else fit, points)
+            fit = polish(fit, points)
             seconds = time.perf_counter() - started
             outcomes.append(Outcome(fit, arranged, "search", seconds))
         return outcomes
@@ -421,7 +439,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         arranged = outcome.arranged
         return {
             "method": outcome.method,
-            "criterion": _criterion(outcome, FIELD_ROWS if self._field else np.inf),
+            "criterion": _criterion(outcome, (self._field or {}).get("independent")),
             "train_error": _raw(_pooled(outcome.fit, arranged.points), solution),
             "validation_error": _raw(_pooled(outcome.fit, arranged.held_out), solution),
             "complexity": sum(1 for _ in sympy.preorder_traversal(solution.equation)),
@@ -608,16 +626,19 @@ def _same_function(one: Outcome, other: Outcome) -> bool:
     return apart <= 1e-4 * one.fit.pooled_error(points) + 1e-15 * float(points.variance)
 
 
-def _criterion(outcome: Outcome, most_rows: float) -> float:
+def _criterion(outcome: Outcome, independent: float | None) -> float:
     """What decides between the search and a network, and which other forms are mentioned.
 
-    A step's rows count for at most ``most_rows``.
+    Of the rows of a field a share is ``independent``, and each step has noise of its own.
     """
     fit, points = outcome.fit, outcome.arranged.points
     n_shared = sum(fit.constant)
     n_free = (len(fit.constant) - n_shared) * fit.weights.shape[-1]
-    rows, floor = points.count.numpy().clip(max=most_rows), points.floor.numpy()
-    return information(fit.error.numpy(), rows, n_free, n_shared, fit.formula.size, floor)
+    error, rows, floor = fit.error.numpy(), points.count.numpy(), points.floor.numpy()
+    counted = n_free, n_shared, fit.formula.size
+    if independent is None:
+        return information(error, rows, *counted, floor)
+    return by_step(error, rows, np.maximum(independent * rows, 1), *counted, floor)
 
 
 def _choose(trials: pd.DataFrame, exact: float) -> int:
