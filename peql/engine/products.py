@@ -21,6 +21,7 @@ from .solver import Fit, Points, mean_squared_error
 BEAM = 8  # sums of each length that are grown by another term
 LONGEST = 6  # terms up to which all of the beam is grown; the best alone may grow further
 DEGREE = 3  # factors of a product, at most
+AKAIKE = 2.0  # price of a constant
 SPARE = 1e-10  # share of a column beyond the others below which it is a sum of them
 
 Product = tuple[int, ...]  # features, ascending; () is the constant 1
@@ -35,12 +36,14 @@ def by_step(
     n_shared: int,
     size: float,
     floor: np.ndarray,
+    price: float | None = None,
 ) -> float:
     """Schwarz's criterion where each step has noise of its own; smaller is better.
 
     error, count, rows, floor (step,): mean squared error, rows that were fitted, how many of them
     are independent, and the error that counts as exact. A field is steep at some t and smooth at
     others, and so are the errors of its derivatives: pooled, the worst t would decide alone.
+    ``price`` of a constant, by default Schwarz's, the logarithm of the rows.
 
     >>> error, rows = np.array([1e-2, 1.0]), np.array([50.0, 50.0])
     >>> score = [by_step(e, rows, rows, 1, 0, 1, 0 * rows) for e in (error, error / [2, 1])]
@@ -51,7 +54,8 @@ def by_step(
         return np.inf
     bias = count / np.maximum(count - n_free - n_shared / len(count), 0.5)
     misfit = float((rows * np.log(bias * (error + floor))).sum())
-    return misfit + (n_free * len(rows) + n_shared) * np.log(rows.sum()) + NODE * size
+    price = np.log(rows.sum()) if price is None else price
+    return misfit + (n_free * len(rows) + n_shared) * price + NODE * size
 
 
 def products(n_features: int, degree: int = DEGREE) -> list[Product]:
@@ -127,11 +131,16 @@ class Library:
         self.y = both[..., -1]
         self.size = np.array([written([t], x.shape[-1]).size for t in self.terms])
 
-    def score(self, error: np.ndarray, chosen: Sum, shared: Iterable[bool] = ()) -> float:
+    def score(self, error: np.ndarray, chosen: Sum) -> float:
+        return self._score(error, chosen, (), None)
+
+    def _score(
+        self, error: np.ndarray, chosen: Sum, shared: Iterable[bool], price: float | None
+    ) -> float:
         n_shared = sum(shared)
         n_free = (len(chosen) - n_shared) * self.columns.shape[-1]
         size = float(self.size[list(chosen)].sum())
-        return by_step(error, self.count, self.rows, n_free, n_shared, size, self.floor)
+        return by_step(error, self.count, self.rows, n_free, n_shared, size, self.floor, price)
 
     def _left(self, chosen: Sum) -> tuple[np.ndarray, np.ndarray]:
         """What ``chosen`` leaves of y (step, row), and an orthonormal basis of what it does not."""
@@ -212,14 +221,18 @@ class Library:
         return found, (y**2).sum(-1) / self.count
 
     def settled(self, chosen: Sum) -> tuple[tuple[bool, ...], np.ndarray]:
-        """Which coefficients are one number at all steps, where the criterion says so; and all."""
+        """Which coefficients are one number at all steps, and all of them.
+
+        By Akaike's criterion: not which terms there are is asked, but what predicts best, and to
+        take a function for a number errs more than to take a number for a function.
+        """
         shared = (False,) * len(chosen)
         weights, error = self.solved(chosen, shared)
-        best = self.score(error, chosen, shared)
+        best = self._score(error, chosen, shared, AKAIKE)
         for k in range(len(chosen)):
             tried = tuple(s or j == k for j, s in enumerate(shared))
             held, error = self.solved(chosen, tried)
-            score = self.score(error, chosen, tried)
+            score = self._score(error, chosen, tried, AKAIKE)
             if score < best:
                 best, shared, weights = score, tried, held
         return shared, weights

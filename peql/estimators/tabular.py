@@ -78,7 +78,8 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     refine : remove spare weights and solve for the rest in float64 after training.
     protocol : "refined", or "paper": the paper's own 34,800 steps, rates and schedules, and nothing
         after them; ``max_iter``, ``l0_weight`` and ``refine`` then have no say.
-    validation_fraction : share of the rows of each t that is held out to choose among trials.
+    validation_fraction : share of the rows of each t that is held out to choose among trials; of
+        the rows of a field (``peql.datasets.from_field``) none are.
     device : where to train, "cpu" or "cuda".
     verbose : show a progress bar when run in a terminal.
     random_state : seed; the same seed gives the same equation.
@@ -177,7 +178,9 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
                 x,
                 t,
                 y,
-                validation_fraction=self.validation_fraction,
+                # The points of a field's grid are a quadrature: errors that cancel over all of
+                # them do not over a random part.
+                validation_fraction=0.0 if self._field else self.validation_fraction,
                 pool_below=self._pool_below,
                 random=np.random.default_rng(seed),
                 device=self.device,
