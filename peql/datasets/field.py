@@ -158,9 +158,10 @@ def from_field(
     -------
     X, y : ``X.attrs`` of "auto" and "weak" says what was done: ``noise`` (standard deviation, of
         each field), ``kept`` (share of its numbers), ``edges`` (points left out at each end of x
-        and t), ``grid`` (values of x and of t among the rows), ``independent`` (the share of the
-        rows of one value of varying whose errors are independent) and ``products`` (whether they
-        are columns already, so that none need be formed).
+        and t), ``grid`` (values of x and of t among the rows), ``error`` (of each rate of
+        change, root mean square), ``independent`` (the share of the rows of one value of varying
+        whose errors are independent) and ``products`` (whether they are columns already, so that
+        none need be formed).
 
     >>> x, t = np.linspace(0, 2 * np.pi, 32, endpoint=False), np.linspace(0, 1, 16)
     >>> X, y = from_field(np.sin(x[:, None] - t), x, t, order=1)
@@ -319,24 +320,31 @@ def _freedom(series: dict[str, Series], every: bool) -> list[int]:
 Columns = tuple[Callable[[Term], Array], Callable[[str], Array]]  # terms and rates of change
 
 
-def _independent(
-    series: dict[str, Series], columns: Callable[[dict[str, Series]], Columns], along: list[str]
-) -> float:
-    """The share of the rows at one value of varying whose errors are independent.
+class Doubt(NamedTuple):
+    """How far rows can be relied on: ``error`` of each rate of change, root mean square, and the
+    share of the rows at one value of varying whose errors are ``independent``.
+    """
 
-    The field is measured again and again: of a column's errors (repeat, step, row), those of two
-    repeats have nothing in common but chance, which averages out over independent rows, and what
-    smoothing takes from both alike. Errors of n independent rows have n in this measure, errors
-    that are the same each time have 1. Of all columns, the one in the middle counts.
+    error: dict[str, float]
+    independent: float
+
+
+def _doubt(
+    series: dict[str, Series], columns: Callable[[dict[str, Series]], Columns], along: list[str]
+) -> Doubt:
+    """The field is measured again and again, to see the errors of its columns.
+
+    Those of two repeats have in common what smoothing takes from both alike, and chance, which
+    averages out over independent rows; see ``_distinct``. Of all columns, the one in the middle
+    counts.
     """
     random = np.random.default_rng(0)
-    first = next(iter(series.values()))
-    orders = range(len(first.x.tables))
+    orders = range(len(next(iter(series.values())).x.tables))
 
     def table(given: dict[str, Series]) -> Array:
         term, rate = columns(given)
         parts = [term((Factor(name, d, 1),)) for name in given for d in orders]
-        return np.stack([*parts, *(rate(name) for name in given)])
+        return np.stack([*(rate(name) for name in given), *parts])
 
     known = table(series)
     again = [
@@ -344,8 +352,26 @@ def _independent(
         for _ in range(REPEATS)
     ]
     errors = np.stack(again)  # (repeat, column, x, t)
+    sizes = np.sqrt((errors[:, : len(series)] ** 2).mean(axis=(0, 2, 3)))
     steps = [errors if name == "x" else errors.swapaxes(2, 3) for name in along]
-    return min(float(np.median(_distinct(e)) / e.shape[-1]) for e in steps)
+    return Doubt(
+        {f"{name}_t": float(size) for name, size in zip(series, sizes, strict=True)},
+        min(float(np.median(_distinct(e)) / e.shape[-1]) for e in steps),
+    )
+
+
+def _doubt_of_points(
+    fields: dict[str, Array], series: dict[str, Series], along: list[str], taken: Taken
+) -> Doubt:
+    """Of a clean field: what rounding makes of its rates; other errors are the method's, the same
+    however often one measures, so that the rows of a value of varying count as one.
+    """
+    rows, columns = len(taken.rows), len(taken.columns)
+    error = {}
+    for name, u in fields.items():
+        noise = series[name].noise * np.random.default_rng(0).standard_normal(u.shape)
+        error[f"{name}_t"] = float(np.std(SPLINE(noise, series[name].t.grid, 1, 1, "t")))
+    return Doubt(error, {"x": 1 / columns, "t": 1 / rows}[along[0]] if len(along) == 1 else 1.0)
 
 
 def _distinct(errors: Array) -> Array:
@@ -367,7 +393,7 @@ def _report(
     rows: Whole,
     columns: Whole,
     edges: dict[str, tuple[int, int]],
-    independent: float,
+    doubt: Doubt,
 ) -> dict[str, Any]:
     noise = {name: one.noise for name, one in series.items()}
     kept = {name: float(one.gain.mean()) for name, one in series.items()}
@@ -377,7 +403,7 @@ def _report(
         "kept": kept[only] if only else kept,
         "edges": edges,
         "grid": {"x": len(rows), "t": len(columns)},
-        "independent": independent,
+        **doubt._asdict(),
     }
 
 
@@ -402,9 +428,8 @@ def _from_series(
         )
         taken = _from_points(known, x, t, "accurate", periodic).at(rows, columns)
         nothing = {"x": (0, 0), "t": (0, 0)}
-        # What is left are errors of the method, the same however often one measures.
-        alone = 1 / min(len(columns) if name == "x" else len(rows) for name in along)
-        return taken._replace(report=_report(series, rows, columns, nothing, alone))
+        doubt = _doubt_of_points(known, series, along, taken)
+        return taken._replace(report=_report(series, rows, columns, nothing, doubt))
     points, edges = [], {}
     for axis, (name, basis) in enumerate({"x": in_x, "t": in_t}.items()):
         highest = max(one.highest[axis] for one in series.values())
@@ -435,8 +460,8 @@ def _from_series(
             lambda name: given[name](0, 1, rows, columns),
         )
 
-    independent = _independent(series, of, along)
-    return Taken(*of(series), rows, columns, _report(series, rows, columns, edges, independent))
+    report = _report(series, rows, columns, edges, _doubt(series, of, along))
+    return Taken(*of(series), rows, columns, report)
 
 
 # --- integrals ---------------------------------------------------------------------------------
@@ -495,8 +520,8 @@ def _from_integrals(
         return term, rate
 
     rows, columns = (points, over.centres) if axis == 0 else (over.centres, points)
-    independent = _independent(series, of, along)
-    return Taken(*of(series), rows, columns, _report(series, rows, columns, edges, independent))
+    report = _report(series, rows, columns, edges, _doubt(series, of, along))
+    return Taken(*of(series), rows, columns, report)
 
 
 # --- checks ------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from .solver import Fit, Points, mean_squared_error
 BEAM = 8  # sums of each length that are grown by another term
 LONGEST = 6  # terms up to which all of the beam is grown; the best alone may grow further
 DEGREE = 3  # factors of a product, at most
-AKAIKE = 2.0  # price of a constant
 SPARE = 1e-10  # share of a column beyond the others below which it is a sum of them
 
 Product = tuple[int, ...]  # features, ascending; () is the constant 1
@@ -36,14 +35,12 @@ def by_step(
     n_shared: int,
     size: float,
     floor: np.ndarray,
-    price: float | None = None,
 ) -> float:
     """Schwarz's criterion where each step has noise of its own; smaller is better.
 
     error, count, rows, floor (step,): mean squared error, rows that were fitted, how many of them
     are independent, and the error that counts as exact. A field is steep at some t and smooth at
     others, and so are the errors of its derivatives: pooled, the worst t would decide alone.
-    ``price`` of a constant, by default Schwarz's, the logarithm of the rows.
 
     >>> error, rows = np.array([1e-2, 1.0]), np.array([50.0, 50.0])
     >>> score = [by_step(e, rows, rows, 1, 0, 1, 0 * rows) for e in (error, error / [2, 1])]
@@ -54,8 +51,7 @@ def by_step(
         return np.inf
     bias = count / np.maximum(count - n_free - n_shared / len(count), 0.5)
     misfit = float((rows * np.log(bias * (error + floor))).sum())
-    price = np.log(rows.sum()) if price is None else price
-    return misfit + (n_free * len(rows) + n_shared) * price + NODE * size
+    return misfit + (n_free * len(rows) + n_shared) * np.log(rows.sum()) + NODE * size
 
 
 def products(n_features: int, degree: int = DEGREE) -> list[Product]:
@@ -108,6 +104,7 @@ class Library:
     points: Points
     terms: list[Product]
     share: float  # of a step's rows that are independent
+    exact: float  # mean squared error that counts as none
     columns: np.ndarray = field(init=False)
     y: np.ndarray = field(init=False)
     unit: np.ndarray = field(init=False)  # (product,) in which columns are measured
@@ -117,7 +114,10 @@ class Library:
             np.asarray(a)
             for a in (self.points.x, self.points.y, self.points.mask, self.points.basis)
         )
-        self.count, self.floor = self.points.count.numpy(), self.points.floor.numpy()
+        self.count, self.floor = (
+            self.points.count.numpy(),
+            np.maximum(self.points.floor.numpy(), self.exact),
+        )
         self.rows = np.maximum(self.share * self.count, 1.0)
         values = np.stack([np.prod(x[..., list(t)], axis=-1) for t in self.terms], axis=-1)
         values = values * mask[..., None]
@@ -132,15 +132,16 @@ class Library:
         self.size = np.array([written([t], x.shape[-1]).size for t in self.terms])
 
     def score(self, error: np.ndarray, chosen: Sum) -> float:
-        return self._score(error, chosen, (), None)
+        """Of coefficients that are each step's own."""
+        n_free, size = len(chosen) * self.columns.shape[-1], float(self.size[list(chosen)].sum())
+        return by_step(error, self.count, self.rows, n_free, 0, size, self.floor)
 
-    def _score(
-        self, error: np.ndarray, chosen: Sum, shared: Iterable[bool], price: float | None
-    ) -> float:
+    def shared_score(self, error: np.ndarray, chosen: Sum, shared: Iterable[bool]) -> float:
+        """Of coefficients some of which are ``shared`` by all steps."""
         n_shared = sum(shared)
         n_free = (len(chosen) - n_shared) * self.columns.shape[-1]
         size = float(self.size[list(chosen)].sum())
-        return by_step(error, self.count, self.rows, n_free, n_shared, size, self.floor, price)
+        return by_step(error, self.count, self.count, n_free, n_shared, size, self.floor)
 
     def _left(self, chosen: Sum) -> tuple[np.ndarray, np.ndarray]:
         """What ``chosen`` leaves of y (step, row), and an orthonormal basis of what it does not."""
@@ -223,16 +224,16 @@ class Library:
     def settled(self, chosen: Sum) -> tuple[tuple[bool, ...], np.ndarray]:
         """Which coefficients are one number at all steps, and all of them.
 
-        By Akaike's criterion: not which terms there are is asked, but what predicts best, and to
-        take a function for a number errs more than to take a number for a function.
+        Every row counts here: a coefficient is a mean over rows, from which their errors, short
+        waves mostly, are nearly gone; what they have in common tempts other terms, not this one.
         """
         shared = (False,) * len(chosen)
         weights, error = self.solved(chosen, shared)
-        best = self._score(error, chosen, shared, AKAIKE)
+        best = self.shared_score(error, chosen, shared)
         for k in range(len(chosen)):
             tried = tuple(s or j == k for j, s in enumerate(shared))
             held, error = self.solved(chosen, tried)
-            score = self._score(error, chosen, tried, AKAIKE)
+            score = self.shared_score(error, chosen, tried)
             if score < best:
                 best, shared, weights = score, tried, held
         return shared, weights
@@ -242,10 +243,13 @@ def _apply(basis: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (basis @ (basis.swapaxes(1, 2) @ y[..., None]))[..., 0]
 
 
-def sums_of_products(points: Points, share: float = 1.0, degree: int = DEGREE) -> list[Fit]:
+def sums_of_products(
+    points: Points, share: float = 1.0, exact: float = 0.0, degree: int = DEGREE
+) -> list[Fit]:
     """The best sum of products for ``points``, and others as consistent with them, best first.
 
-    ``share`` of a step's rows are independent. Terms are chosen with coefficients of each step's
+    ``share`` of a step's rows are independent, and a mean squared error below ``exact`` is none.
+    Terms are chosen with coefficients of each step's
     own, and only then it is asked which are constants: steps share what smoothing did to the field,
     and a spare term with one number for all of them would fit that.
 
@@ -255,7 +259,7 @@ def sums_of_products(points: Points, share: float = 1.0, degree: int = DEGREE) -
     >>> fit.constant, fit.weights[:, 1, 0].round(decimals=6).tolist()
     ((True, False), [1.0, 2.0, 3.0])
     """
-    library = Library(points, products(points.x.shape[-1], degree), share)
+    library = Library(points, products(points.x.shape[-1], degree), share, exact)
     seen = library.sums()
     least = min(seen.values())
     fits = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -56,6 +56,23 @@ class Outcome:
     seconds: float
     restarts: int = 0
     trace: Sequence[Fit] = ()
+
+
+@dataclass(frozen=True)
+class FieldRows:
+    """What rows of a field say of themselves in ``X.attrs``; see ``peql.datasets.from_field``."""
+
+    independent: float  # share of a step's rows
+    exact: float  # mean squared error of y that is none
+    degree: int  # factors of a product that may be formed
+
+    @classmethod
+    def of(cls, attrs: Mapping[str, Any], target: str) -> FieldRows | None:
+        if "independent" not in attrs:
+            return None
+        errors = attrs["error"]
+        error = float(errors.get(target, min(errors.values())))
+        return cls(attrs["independent"], error**2, 1 if attrs["products"] else DEGREE)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)  # writes a constructor that only stores
@@ -119,9 +136,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         self._check_parameters()
         target = str(getattr(y, "name", None) or "y")
         # Rows of a differentiated field (``peql.datasets.from_field``) say so themselves.
-        self._field: dict[str, Any] | None = getattr(X, "attrs", None) or None
-        if self._field and "independent" not in self._field:
-            self._field = None
+        self._field = FieldRows.of(getattr(X, "attrs", {}), target)
         X = dates_as_days(X, self.varying)
         table, labels = self._encode(check_table(X, self._label_column(X)))
         if y is not None:
@@ -191,7 +206,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         if self.method != "network" and self.protocol != "paper":
             search = self._summed if self._sums else self._searched
             outcomes = search(arranged_rows(centred=False), seed)
-            if self.method == "search" or any(o.fit.exact(o.arranged.points) for o in outcomes):
+            if self.method == "search" or any(_exact(o, self._field) for o in outcomes):
                 return outcomes
         return outcomes + self._trained(arranged_rows(centred=True), seed)
 
@@ -205,8 +220,8 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         """The best sum of products of columns, and others that fit the rows as well."""
         started = time.perf_counter()
         assert self._field is not None
-        degree = 1 if self._field["products"] else DEGREE
-        fits = sums_of_products(arranged.points, self._field["independent"], degree)
+        exact = self._field.exact / arranged.scales.y**2
+        fits = sums_of_products(arranged.points, self._field.independent, exact, self._field.degree)
         seconds = time.perf_counter() - started
         return [Outcome(fit, arranged, "search", seconds) for fit in fits]
 
@@ -442,7 +457,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         arranged = outcome.arranged
         return {
             "method": outcome.method,
-            "criterion": _criterion(outcome, (self._field or {}).get("independent")),
+            "criterion": _criterion(outcome, self._field),
             "train_error": _raw(_pooled(outcome.fit, arranged.points), solution),
             "validation_error": _raw(_pooled(outcome.fit, arranged.held_out), solution),
             "complexity": sum(1 for _ in sympy.preorder_traversal(solution.equation)),
@@ -629,19 +644,27 @@ def _same_function(one: Outcome, other: Outcome) -> bool:
     return apart <= 1e-4 * one.fit.pooled_error(points) + 1e-15 * float(points.variance)
 
 
-def _criterion(outcome: Outcome, independent: float | None) -> float:
+def _exact(outcome: Outcome, field: FieldRows | None) -> bool:
+    """Whether nothing is left that another form could explain."""
+    fit, arranged = outcome.fit, outcome.arranged
+    least = field.exact / arranged.scales.y**2 if field else 0.0
+    return fit.exact(arranged.points) or bool((fit.error <= least).all())
+
+
+def _criterion(outcome: Outcome, field: FieldRows | None) -> float:
     """What decides between the search and a network, and which other forms are mentioned.
 
-    Of the rows of a field a share is ``independent``, and each step has noise of its own.
+    Of the rows of a field a share is independent, and each step has noise of its own.
     """
     fit, points = outcome.fit, outcome.arranged.points
     n_shared = sum(fit.constant)
     n_free = (len(fit.constant) - n_shared) * fit.weights.shape[-1]
     error, rows, floor = fit.error.numpy(), points.count.numpy(), points.floor.numpy()
     counted = n_free, n_shared, fit.formula.size
-    if independent is None:
+    if field is None:
         return information(error, rows, *counted, floor)
-    return by_step(error, rows, np.maximum(independent * rows, 1), *counted, floor)
+    floor = np.maximum(floor, field.exact / outcome.arranged.scales.y**2)
+    return by_step(error, rows, np.maximum(field.independent * rows, 1), *counted, floor)
 
 
 def _choose(trials: pd.DataFrame, exact: float) -> int:
