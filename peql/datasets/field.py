@@ -29,6 +29,7 @@ EDGE_VARYING, EDGE = 2.0, 10.0
 # Points of a direction, if it has them: a field of two waves is two numbers, but its powers have
 # more waves, and terms are told apart by them. Without noise more points cost nothing.
 FEWEST_ROWS, FEWEST_CLEAN = 16, 64
+PATCH = 32  # rows that are fitted together where coefficients vary along x and t
 REPEATS = 8  # measurements that are imagined to count independent rows: 28 pairs of errors
 
 
@@ -360,18 +361,22 @@ def _doubt(
     )
 
 
-def _doubt_of_points(
-    fields: dict[str, Array], series: dict[str, Series], along: list[str], taken: Taken
-) -> Doubt:
-    """Of a clean field: what rounding makes of its rates; other errors are the method's, the same
-    however often one measures, so that the rows of a value of varying count as one.
-    """
-    rows, columns = len(taken.rows), len(taken.columns)
+def _doubt_of_points(fields: dict[str, Array], series: dict[str, Series], alone: float) -> Doubt:
+    """Of a clean field: what rounding makes of its rates."""
     error = {}
     for name, u in fields.items():
         noise = series[name].noise * np.random.default_rng(0).standard_normal(u.shape)
         error[f"{name}_t"] = float(np.std(SPLINE(noise, series[name].t.grid, 1, 1, "t")))
-    return Doubt(error, {"x": 1 / columns, "t": 1 / rows}[along[0]] if len(along) == 1 else 1.0)
+    return Doubt(error, alone)
+
+
+def _alone(along: list[str], rows: Whole, columns: Whole) -> float:
+    """The independent share of a clean field: what errors it has are the method's, the same
+    however often one measures, so that all rows of one x count as one, and all of one t.
+    """
+    if len(along) == 2:  # a patch of n rows has √n values of x
+        return PATCH**-0.5
+    return 1 / len(columns if along == ["x"] else rows)
 
 
 def _distinct(errors: Array) -> Array:
@@ -428,7 +433,7 @@ def _from_series(
         )
         taken = _from_points(known, x, t, "accurate", periodic).at(rows, columns)
         nothing = {"x": (0, 0), "t": (0, 0)}
-        doubt = _doubt_of_points(known, series, along, taken)
+        doubt = _doubt_of_points(known, series, _alone(along, rows, columns))
         return taken._replace(report=_report(series, rows, columns, nothing, doubt))
     points, edges = [], {}
     for axis, (name, basis) in enumerate({"x": in_x, "t": in_t}.items()):
@@ -520,8 +525,10 @@ def _from_integrals(
         return term, rate
 
     rows, columns = (points, over.centres) if axis == 0 else (over.centres, points)
-    report = _report(series, rows, columns, edges, _doubt(series, of, along))
-    return Taken(*of(series), rows, columns, report)
+    doubt = _doubt(series, of, along)
+    if all(one.clean for one in series.values()):
+        doubt = doubt._replace(independent=_alone(along, rows, columns))
+    return Taken(*of(series), rows, columns, _report(series, rows, columns, edges, doubt))
 
 
 # --- checks ------------------------------------------------------------------------------------
