@@ -29,6 +29,8 @@ EDGE_VARYING, EDGE = 2.0, 10.0
 # Points of a direction, if it has them: a field of two waves is two numbers, but its powers have
 # more waves, and terms are told apart by them. Without noise more points cost nothing.
 FEWEST_ROWS, FEWEST_CLEAN = 16, 64
+PATCH = 32  # rows that are fitted together where coefficients vary along x and t
+REPEATS = 8  # measurements that are imagined to count independent rows: 28 pairs of errors
 
 
 class Factor(NamedTuple):
@@ -157,7 +159,10 @@ def from_field(
     -------
     X, y : ``X.attrs`` of "auto" and "weak" says what was done: ``noise`` (standard deviation, of
         each field), ``kept`` (share of its numbers), ``edges`` (points left out at each end of x
-        and t) and ``grid`` (values of x and of t among the rows).
+        and t), ``grid`` (values of x and of t among the rows), ``error`` (of each rate of
+        change, root mean square), ``independent`` (the share of the rows of one value of varying
+        whose errors are independent) and ``products`` (whether they are columns already, so that
+        none need be formed).
 
     >>> x, t = np.linspace(0, 2 * np.pi, 32, endpoint=False), np.linspace(0, 1, 16)
     >>> X, y = from_field(np.sin(x[:, None] - t), x, t, order=1)
@@ -252,6 +257,8 @@ def tabulate(
     table |= {name: rows(np.broadcast_to(place[name], shape)) for name in along}
     X = pd.DataFrame(table)
     X.attrs |= taken.report
+    if taken.report:
+        X.attrs["products"] = cross_terms
     return X, pd.DataFrame({f"{name}_t": rows(taken.rate(name)) for name in names})
 
 
@@ -311,8 +318,87 @@ def _freedom(series: dict[str, Series], every: bool) -> list[int]:
     return [max(one.freedom[axis] for one in series.values()) for axis in (0, 1)]
 
 
+Columns = tuple[Callable[[Term], Array], Callable[[str], Array]]  # terms and rates of change
+
+
+class Doubt(NamedTuple):
+    """How far rows can be relied on: ``error`` of each rate of change, root mean square, and the
+    share of the rows at one value of varying whose errors are ``independent``.
+    """
+
+    error: dict[str, float]
+    independent: float
+
+
+def _doubt(
+    series: dict[str, Series], columns: Callable[[dict[str, Series]], Columns], along: list[str]
+) -> Doubt:
+    """The field is measured again and again, to see the errors of its columns.
+
+    Those of two repeats have in common what smoothing takes from both alike, and chance, which
+    averages out over independent rows; see ``_distinct``. Of all columns, the one in the middle
+    counts.
+    """
+    random = np.random.default_rng(0)
+    orders = range(len(next(iter(series.values())).x.tables))
+
+    def table(given: dict[str, Series]) -> Array:
+        term, rate = columns(given)
+        parts = [term((Factor(name, d, 1),)) for name in given for d in orders]
+        return np.stack([*(rate(name) for name in given), *parts])
+
+    known = table(series)
+    again = [
+        table({name: one.measured_again(random) for name, one in series.items()}) - known
+        for _ in range(REPEATS)
+    ]
+    errors = np.stack(again)  # (repeat, column, x, t)
+    sizes = np.sqrt((errors[:, : len(series)] ** 2).mean(axis=(0, 2, 3)))
+    steps = [errors if name == "x" else errors.swapaxes(2, 3) for name in along]
+    return Doubt(
+        {f"{name}_t": float(size) for name, size in zip(series, sizes, strict=True)},
+        min(float(np.median(_distinct(e)) / e.shape[-1]) for e in steps),
+    )
+
+
+def _doubt_of_points(fields: dict[str, Array], series: dict[str, Series], alone: float) -> Doubt:
+    """Of a clean field: what rounding makes of its rates."""
+    error = {}
+    for name, u in fields.items():
+        noise = series[name].noise * np.random.default_rng(0).standard_normal(u.shape)
+        error[f"{name}_t"] = float(np.std(SPLINE(noise, series[name].t.grid, 1, 1, "t")))
+    return Doubt(error, alone)
+
+
+def _alone(along: list[str], rows: Whole, columns: Whole) -> float:
+    """The independent share of a clean field: what errors it has are the method's, the same
+    however often one measures, so that all rows of one x count as one, and all of one t.
+    """
+    if len(along) == 2:  # a patch of n rows has √n values of x
+        return PATCH**-0.5
+    return 1 / len(columns if along == ["x"] else rows)
+
+
+def _distinct(errors: Array) -> Array:
+    """Independent rows of a step, for each column; errors (repeat, column, step, row).
+
+    >>> errors = np.random.default_rng(0).standard_normal((8, 1, 50, 20))
+    >>> round(float(_distinct(errors)[0])), round(float(_distinct(0 * errors + 1)[0]))
+    (20, 1)
+    """
+    size = np.sqrt((errors**2).mean(axis=(0, 3), keepdims=True))
+    unit = errors / np.where(size > 0, size, 1.0)
+    common = np.einsum("jcsr,kcsr->jkcs", unit, unit)[~np.eye(len(errors), dtype=bool)]
+    n = errors.shape[-1]
+    return n**2 / np.maximum((common**2).mean(axis=(0, 2)), n)
+
+
 def _report(
-    series: dict[str, Series], rows: Whole, columns: Whole, edges: dict[str, tuple[int, int]]
+    series: dict[str, Series],
+    rows: Whole,
+    columns: Whole,
+    edges: dict[str, tuple[int, int]],
+    doubt: Doubt,
 ) -> dict[str, Any]:
     noise = {name: one.noise for name, one in series.items()}
     kept = {name: float(one.gain.mean()) for name, one in series.items()}
@@ -322,6 +408,7 @@ def _report(
         "kept": kept[only] if only else kept,
         "edges": edges,
         "grid": {"x": len(rows), "t": len(columns)},
+        **doubt._asdict(),
     }
 
 
@@ -346,7 +433,8 @@ def _from_series(
         )
         taken = _from_points(known, x, t, "accurate", periodic).at(rows, columns)
         nothing = {"x": (0, 0), "t": (0, 0)}
-        return taken._replace(report=_report(series, rows, columns, nothing))
+        doubt = _doubt_of_points(known, series, _alone(along, rows, columns))
+        return taken._replace(report=_report(series, rows, columns, nothing, doubt))
     points, edges = [], {}
     for axis, (name, basis) in enumerate({"x": in_x, "t": in_t}.items()):
         highest = max(one.highest[axis] for one in series.values())
@@ -363,20 +451,22 @@ def _from_series(
                 stacklevel=4,
             )
     rows, columns = points
-    found: dict[tuple[str, int], Array] = {}
 
-    def derivative(name: str, d: int) -> Array:
-        if (name, d) not in found:
-            found[name, d] = series[name](d, 0, rows, columns)
-        return found[name, d]
+    def of(given: dict[str, Series]) -> Columns:
+        found: dict[tuple[str, int], Array] = {}
 
-    return Taken(
-        lambda term: _product(term, derivative),
-        lambda name: series[name](0, 1, rows, columns),
-        rows,
-        columns,
-        _report(series, rows, columns, edges),
-    )
+        def derivative(name: str, d: int) -> Array:
+            if (name, d) not in found:
+                found[name, d] = given[name](d, 0, rows, columns)
+            return found[name, d]
+
+        return (
+            lambda term: _product(term, derivative),
+            lambda name: given[name](0, 1, rows, columns),
+        )
+
+    report = _report(series, rows, columns, edges, _doubt(series, of, along))
+    return Taken(*of(series), rows, columns, report)
 
 
 # --- integrals ---------------------------------------------------------------------------------
@@ -410,29 +500,35 @@ def _from_integrals(
     edges["t" if along == ["x"] else "x"] = over.edges
     grid = (points, np.arange(len(t))) if axis == 0 else (np.arange(len(x)), points)
 
-    def derivative(name: str, d: int) -> Array:
-        return series[name](d, 0, *grid)
-
     def mean(values: Array) -> Array:
         return over(0, values.T).T if axis == 0 else over(0, values)
 
-    def term(term: Term) -> Array:
-        *powers, last = term
-        own = [f.field for f in powers]
-        if axis == 1 and not own and last.power == 1:
-            return (-1.0) ** last.order * over(last.order, derivative(last.field, 0))
-        if axis == 1 and own == [last.field] and last.order == 1:  # u^p u_x = (u^(p+1))_x/(p+1)
-            degree = powers[0].power + 1
-            return -over(1, derivative(last.field, 0) ** degree / degree)
-        return mean(_product(term, derivative))
+    def of(given: dict[str, Series]) -> Columns:
+        def derivative(name: str, d: int) -> Array:
+            return given[name](d, 0, *grid)
 
-    def rate(name: str) -> Array:
-        if axis == 0:
-            return -over(1, derivative(name, 0).T).T
-        return mean(series[name](0, 1, *grid))
+        def term(term: Term) -> Array:
+            *powers, last = term
+            own = [f.field for f in powers]
+            if axis == 1 and not own and last.power == 1:
+                return (-1.0) ** last.order * over(last.order, derivative(last.field, 0))
+            if axis == 1 and own == [last.field] and last.order == 1:
+                degree = powers[0].power + 1  # u^p u_x = (u^(p+1))_x / (p+1)
+                return -over(1, derivative(last.field, 0) ** degree / degree)
+            return mean(_product(term, derivative))
+
+        def rate(name: str) -> Array:
+            if axis == 0:
+                return -over(1, derivative(name, 0).T).T
+            return mean(given[name](0, 1, *grid))
+
+        return term, rate
 
     rows, columns = (points, over.centres) if axis == 0 else (over.centres, points)
-    return Taken(term, rate, rows, columns, _report(series, rows, columns, edges))
+    doubt = _doubt(series, of, along)
+    if all(one.clean for one in series.values()):
+        doubt = doubt._replace(independent=_alone(along, rows, columns))
+    return Taken(*of(series), rows, columns, _report(series, rows, columns, edges, doubt))
 
 
 # --- checks ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -22,8 +22,8 @@ from tqdm import tqdm
 from .. import primitives as P
 from .._suggest import unknown_name
 from ..engine.criterion import CONSISTENT, information
-from ..engine.moves import ROWS as FIELD_ROWS
-from ..engine.moves import as_found, as_trained, polish, reduced, refine
+from ..engine.moves import as_found, as_trained, polish, refine
+from ..engine.products import DEGREE, by_step, sums_of_products
 from ..engine.rows import Arranged, arrange
 from ..engine.search import search
 from ..engine.solver import PRECISION, Fit, Points, mean_squared_error
@@ -59,6 +59,23 @@ class Outcome:
     trace: Sequence[Fit] = ()
 
 
+@dataclass(frozen=True)
+class FieldRows:
+    """What rows of a field say of themselves in ``X.attrs``; see ``peql.datasets.from_field``."""
+
+    independent: float  # share of a step's rows
+    exact: float  # mean squared error of y that is none
+    degree: int  # factors of a product that may be formed
+
+    @classmethod
+    def of(cls, attrs: Mapping[str, Any], target: str) -> FieldRows | None:
+        if "independent" not in attrs:
+            return None
+        errors = attrs["error"]
+        error = float(errors.get(target, min(errors.values())))
+        return cls(attrs["independent"], error**2, 1 if attrs["products"] else DEGREE)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)  # writes a constructor that only stores
 class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     """What the three models share; they differ in where the weights come from.
@@ -82,7 +99,8 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     refine : remove spare weights and solve for the rest in float64 after training.
     protocol : "refined", or "paper": the paper's own 34,800 steps, rates and schedules, and nothing
         after them; ``max_iter``, ``l0_weight`` and ``refine`` then have no say.
-    validation_fraction : share of the rows of each t that is held out to choose among trials.
+    validation_fraction : share of the rows of each t that is held out to choose among trials; of
+        the rows of a field (``peql.datasets.from_field``) none are.
     device : where to train, "cpu" or "cuda".
     verbose : show a progress bar when run in a terminal.
     random_state : seed; the same seed gives the same equation.
@@ -124,7 +142,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         self._check_parameters()
         target = str(getattr(y, "name", None) or "y")
         # Rows of a differentiated field (``peql.datasets.from_field``) say so themselves.
-        self._field = "grid" in getattr(X, "attrs", {})
+        self._field = FieldRows.of(getattr(X, "attrs", {}), target)
         X = dates_as_days(X, self.varying)
         table, labels = self._encode(check_table(X, self._label_column(X)))
         if y is not None:
@@ -181,6 +199,8 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
                 x,
                 t,
                 y,
+                # The points of a field's grid are a quadrature: errors that cancel over all of
+                # them do not over a random part.
                 validation_fraction=self.validation_fraction if held_out else 0.0,
                 pool_below=self._pool_below,
                 random=np.random.default_rng(seed),
@@ -188,18 +208,39 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
                 centred=centred,
             )
 
+        def trained_outcomes() -> list[Outcome]:
+            return self._trained(arranged_rows(centred=True, held_out=self._field is None), seed)
+
         if self.method == "network" or self.protocol == "paper":
-            return self._trained(arranged_rows(centred=True), seed)
+            return trained_outcomes()
         everything = arranged_rows(centred=False, held_out=False)
-        outcomes = self._searched(everything, arranged_rows(centred=False), seed)
-        if self.method == "search" or any(o.fit.exact(o.arranged.points) for o in outcomes):
+        if self._sums:
+            outcomes = self._summed(everything)
+        else:
+            outcomes = self._searched(everything, arranged_rows(centred=False), seed)
+        if self.method == "search" or any(_exact(o, self._field) for o in outcomes):
             return outcomes
-        trained = self._trained(arranged_rows(centred=True), seed)
-        if self._refines:
+        trained = trained_outcomes()
+        if self._refines and self._field is None:
             everything = arranged_rows(centred=True, held_out=False)
             points = everything.points
             trained = [replace(o, fit=polish(o.fit, points), arranged=everything) for o in trained]
         return outcomes + trained
+
+    @property
+    def _sums(self) -> bool:
+        """Whether the form is a sum of products: a field's, if no primitives are asked for."""
+        default = isinstance(self.primitives, str) and self.primitives == "default"
+        return self._field is not None and default
+
+    def _summed(self, arranged: Arranged) -> list[Outcome]:
+        """The best sum of products of columns, and others that fit the rows as well."""
+        started = time.perf_counter()
+        assert self._field is not None
+        exact = self._field.exact / arranged.scales.y**2
+        fits = sums_of_products(arranged.points, self._field.independent, exact, self._field.degree)
+        seconds = time.perf_counter() - started
+        return [Outcome(fit, arranged, "search", seconds, np.nan) for fit in fits]
 
     def _searched(self, everything: Arranged, part: Arranged, seed: int) -> list[Outcome]:
         """What the search finds on all rows: the best form, and others that fit as well.
@@ -222,7 +263,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         outcomes = []
         for one in found:
             fit = as_found(one.formula, one.weights, one.constant, points)
-            fit = polish(reduced(fit, points) if self._field else fit, points)
+            fit = polish(fit, points)
             held_out = _pooled(polish(fit, part.points), part.held_out)
             seconds = time.perf_counter() - started
             outcomes.append(Outcome(fit, everything, "search", seconds, held_out))
@@ -451,7 +492,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         arranged = outcome.arranged
         return {
             "method": outcome.method,
-            "criterion": _criterion(outcome, FIELD_ROWS if self._field else np.inf),
+            "criterion": _criterion(outcome, self._field),
             "train_error": _raw(_pooled(outcome.fit, arranged.points), solution),
             "validation_error": _raw(outcome.held_out_error, solution),
             "complexity": sum(1 for _ in sympy.preorder_traversal(solution.equation)),
@@ -638,16 +679,27 @@ def _same_function(one: Outcome, other: Outcome) -> bool:
     return apart <= 1e-4 * one.fit.pooled_error(points) + 1e-15 * float(points.variance)
 
 
-def _criterion(outcome: Outcome, most_rows: float) -> float:
+def _exact(outcome: Outcome, field: FieldRows | None) -> bool:
+    """Whether nothing is left that another form could explain."""
+    fit, arranged = outcome.fit, outcome.arranged
+    least = field.exact / arranged.scales.y**2 if field else 0.0
+    return fit.exact(arranged.points) or bool((fit.error <= least).all())
+
+
+def _criterion(outcome: Outcome, field: FieldRows | None) -> float:
     """What decides between the search and a network, and which other forms are mentioned.
 
-    A step's rows count for at most ``most_rows``.
+    Of the rows of a field a share is independent, and each step has noise of its own.
     """
     fit, points = outcome.fit, outcome.arranged.points
     n_shared = sum(fit.constant)
     n_free = (len(fit.constant) - n_shared) * fit.weights.shape[-1]
-    rows, floor = points.count.numpy().clip(max=most_rows), points.floor.numpy()
-    return information(fit.error.numpy(), rows, n_free, n_shared, fit.formula.size, floor)
+    error, rows, floor = fit.error.numpy(), points.count.numpy(), points.floor.numpy()
+    counted = n_free, n_shared, fit.formula.size
+    if field is None:
+        return information(error, rows, *counted, floor)
+    floor = np.maximum(floor, field.exact / outcome.arranged.scales.y**2)
+    return by_step(error, rows, np.maximum(field.independent * rows, 1), *counted, floor)
 
 
 def _choose(trials: pd.DataFrame, exact: float) -> int:
