@@ -12,10 +12,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 import yaml
+from matplotlib.image import imread
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,6 +38,7 @@ FLAGS = [
 ]
 MEGABYTE = 2**20
 PATIENCE = 300_000  # milliseconds; other tests may have all cores
+SETTLE = 300  # milliseconds in which a script that begins late shows what it asks for
 
 # The text that a reader sees, without code: where TeX would show if it were not typeset.
 RAW_TEX = r"""
@@ -79,7 +82,7 @@ WITHOUT_ALT = """
   .filter(i => !i.alt.trim() || i.alt.includes("_images/")).map(i => i.src)
 """
 UNFRAMED = """
-() => [...document.querySelectorAll("article table.dataframe")]
+() => [...document.querySelectorAll("article table.dataframe, article table.table")]
   .filter(t => !t.closest(".table-frame")).length
 """
 # Tables that are wider than their frame, and how much wider than the window the page is.
@@ -87,6 +90,20 @@ WIDE_TABLES = """
 () => [...document.querySelectorAll(".table-frame")]
   .filter(f => f.scrollWidth > f.clientWidth + 1)
   .map(f => f.textContent.trim().slice(0, 40) + " … " + (f.scrollWidth - f.clientWidth))
+"""
+# What a cell printed and runs out of its box.
+CUT_OUTPUT = """
+() => [...document.querySelectorAll(".cell_output .stream pre, .cell_output .text_plain pre")]
+  .filter(p => p.scrollWidth > p.clientWidth + 1).map(p => p.textContent.slice(0, 60))
+"""
+# How far down the first picture or table of a chapter begins.
+FIRST_RESULT = """
+() => Math.min(...[...document.querySelectorAll("article figure img, article table.dataframe")]
+  .map(e => e.getBoundingClientRect().top))
+"""
+SEARCH_BOXES = """
+() => [...document.querySelectorAll(".search-button-field, .search-button, input[type=search]")]
+  .filter(e => e.getClientRects().length && getComputedStyle(e).visibility !== "hidden").length
 """
 OVERHANG = "() => document.documentElement.scrollWidth - window.innerWidth"
 FORMULA = """
@@ -179,9 +196,10 @@ def open_page(context: BrowserContext, address: str, visit: Visit) -> Page:
         route.abort()
 
     page.route(lambda url: not url.startswith(("file:", "data:", "blob:")), refuse)
-    page.goto(f"{HTML.as_uri()}/{address}")
-    page.wait_for_load_state("networkidle")
+    # Not "networkidle": from disk, under load, Chromium sometimes never says so.
+    page.goto(f"{HTML.as_uri()}/{address}", wait_until="load")
     page.evaluate("async () => { if (window.MathJax) await MathJax.startup.promise; }")
+    page.wait_for_timeout(SETTLE)
     return page
 
 
@@ -245,7 +263,7 @@ def test_a_slider_changes_curve_and_equation(visits, context):
     assert {f"notebooks/{chapter}.html" for chapter in chapters} <= set(pages)
     for name in pages:
         page = open_page(context, name, Visit())
-        slider = page.locator(".t-slider input").first
+        slider = page.locator(".t-slider input")  # fails if there are several: each is tried
         slider.scroll_into_view_if_needed()
         before, title = page.evaluate(CURVES), page.evaluate(TITLE)
         known = "your_own_data" not in name  # there the truth is measured points, no curve
@@ -289,18 +307,35 @@ def test_every_figure_says_which_function_drew_it(visits):
 
 
 def test_tables_fit_the_page_and_no_page_hangs_over_on_a_phone(visits, browser):
-    wide, over = {}, {}
+    wide, over, cut, searches = {}, {}, {}, {}
     for width, height in ((1200, 900), (390, 844)):
         context = browser.new_context(viewport={"width": width, "height": height})
         for name in visits:
             page = open_page(context, name, Visit())
             if width == 1200 and (tables := page.evaluate(WIDE_TABLES)):
                 wide[name] = tables
+            if width == 1200 and name.startswith(("book/", "notebooks/")):
+                searches[name] = page.evaluate(SEARCH_BOXES)
+            if outputs := page.evaluate(CUT_OUTPUT):
+                cut[name, width] = outputs
             if (hang := page.evaluate(OVERHANG)) > 0:
                 over[name, width] = hang
             page.close()
         context.close()
-    assert (wide, over) == ({}, {})
+    assert (wide, over, cut) == ({}, {}, {})
+    assert set(searches.values()) == {1}
+
+
+def test_a_chapter_shows_a_result_on_its_first_screen(visits, browser):
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    chapters = [name for name in visits if name.startswith("notebooks/")]
+    begins = {}
+    for name in (*chapters, "book/scoreboard.html"):
+        page = open_page(context, name, Visit())
+        begins[name] = page.evaluate(FIRST_RESULT)
+        page.close()
+    context.close()
+    assert {name: top for name, top in begins.items() if top > 700} == {}
 
 
 def test_dark_and_narrow_pages_are_not_empty(visits, browser):
@@ -313,6 +348,18 @@ def test_dark_and_narrow_pages_are_not_empty(visits, browser):
             assert len(page.screenshot()) > 5 * empty, f"{name}: {scheme}, {width}"
             theme = page.evaluate("() => document.documentElement.dataset.theme")
             assert theme == scheme
+        context.close()
+
+
+def test_figures_are_dark_on_a_dark_page(visits, browser):
+    for scheme in ("light", "dark"):
+        context = browser.new_context(color_scheme=scheme)
+        for name in ("book/scoreboard.html", "notebooks/02_analytic.html"):
+            page = open_page(context, name, Visit())
+            picture = page.locator("article figure img").first.screenshot()
+            brightness = float(imread(BytesIO(picture))[..., :3].mean())
+            assert (brightness < 0.4) == (scheme == "dark"), f"{name}: {scheme}, {brightness:.2f}"
+            page.close()
         context.close()
 
 

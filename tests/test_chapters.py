@@ -3,12 +3,13 @@
 import json
 import re
 
+import pandas as pd
 import pytest
 import sympy
 import torch
 
-from peql import datasets
-from peql.chapters import future, protocol, scrub
+from peql import datasets, results
+from peql.chapters import analytic, claims, future, paper, protocol, robustness, scrub
 from peql.engine.training import PAPER
 from peql.nn import SymbolicNetwork
 
@@ -94,3 +95,128 @@ def test_every_setting_of_the_scrubber_was_recorded() -> None:
         r'<script type="application/json">(.*?)</script>', scrub.show()._repr_html_(), re.DOTALL
     )
     assert json.loads(inside.replace("&lt;", "<")) == recorded
+
+
+# --- noise and few data ---------------------------------------------------------------------------
+
+
+def trials(noise: float, n_t: int, n_train: int, right: int, of: int = 10) -> list[dict]:
+    """Made-up rows of the sweep: ``right`` have the true terms, the rest found nothing."""
+    size = {"model": "SEQL", "function": "f1", "noise": noise, "n_t": n_t, "n_train": n_train}
+    found = {True: "x**2*a(t) + x*b(t)", False: "0.1"}
+    return [
+        {
+            **size,
+            "seed": seed,
+            "true_terms": seed < right,
+            "extra_terms": 0,
+            "missing_terms": 0 if seed < right else 2,
+            "equation": found[seed < right],
+            "test_mse_scaled": 1e-3,
+            "error_in_standard_errors": 1.0,
+        }
+        for seed in range(of)
+    ]
+
+
+SWEPT = pd.DataFrame(
+    trials(0.1, 128, 512, 10)
+    + trials(0.3, 128, 512, 9)
+    + trials(1.0, 128, 512, 0)
+    + trials(0.3, 128, 32, 10)
+    + trials(0.3, 128, 4, 4)
+    + trials(0.3, 3, 32, 10)
+)
+
+
+def test_how_far_it_goes_is_read_off_the_sweep() -> None:
+    assert robustness.limits(SWEPT) == {
+        "noise": ("30%", "100%"),
+        "n_train": ("32", "4"),
+        "n_t": ("3", ""),
+    }
+    told = robustness.summary(SWEPT)
+    assert "up to 30%" in told and "100% noise" in told and "3 values of t" in told
+    assert "Of 17 misses, 17 report no law" in told
+    assert "None of the 10 trials" in robustness.summary(SWEPT[SWEPT["noise"] == 0.1])
+
+
+def test_the_whole_sweep_and_the_first_rows_of_it_can_be_shown() -> None:
+    for table in (SWEPT, SWEPT.head(3), SWEPT[SWEPT["noise"] == 1.0]):
+        assert len(robustness.figure(table).axes) == 3
+        shown = robustness.outcomes(table)[list(robustness.OUTCOMES)].astype(int)
+        assert shown.to_numpy().sum() == len(table)
+        robustness.by_noise(table), robustness.error_ratios(table)
+        assert robustness.summary(table)
+        assert robustness.misses(table)["trials"].sum() == (~table["true_terms"]).sum()
+
+
+@pytest.mark.parametrize(
+    ("found", "extra", "missing", "word"),
+    [
+        ("x*a(t) + x**2*b(t) + x**3*c(t)", 1, 0, "terms too many"),
+        ("x*a(t)", 0, 1, "terms missing"),
+        ("a(t)*sin(x)", 1, 2, "other terms"),
+        ("a(t)*sin(x*b(t))", 0, 0, "a number varies"),
+        ("a(t)", 1, 2, "nothing"),
+        ("0", 0, 2, "nothing"),
+    ],
+)
+def test_a_miss_is_named_by_what_it_misses(found: str, extra: int, missing: int, word: str) -> None:
+    row = trials(0.1, 128, 512, 0, of=1)[0]
+    row |= {"equation": found, "extra_terms": extra, "missing_terms": missing}
+    assert robustness.outcome(pd.DataFrame([row])).tolist() == [word]
+
+
+def test_the_sweep_goes_as_far_as_the_chapter_says() -> None:
+    cases = results.tasks("robustness")
+    assert {case["model"] for case in cases} == {"SEQL", "HEQL"}
+    assert max(case["noise"] for case in cases) == 1
+    assert min(case["n_train"] for case in cases) == 4
+    assert min(case["n_t"] for case in cases) == 3
+
+
+# --- partial tables -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch):
+    """Put the first ``n`` rows of a table in place of the whole of it."""
+    cached = [f for f in vars(claims).values() if hasattr(f, "cache_clear")]
+    load = results.load
+
+    def cut(name: str, n: int) -> None:
+        whole = results.load
+        monkeypatch.setattr(results, "load", lambda t: whole(t).head(n) if t == name else whole(t))
+        for function in cached:
+            function.cache_clear()
+
+    yield cut
+    monkeypatch.setattr(results, "load", load)
+    for function in cached:
+        function.cache_clear()
+
+
+@pytest.mark.parametrize("n", [0, 1, 12, 30])
+def test_future_work_is_told_from_as_many_rows_as_there_are(stored, n: int) -> None:
+    stored("future_work", n)
+    told = claims.future_table()
+    assert len(told) == len(claims.FUTURE)
+    if n == 0:
+        assert (told["verdict"] == claims.UNDECIDED).sum() == len(claims.FUTURE) - 1
+    assert claims.duplicates().word in (claims.UNDECIDED, claims.CONFIRMED, claims.CONTRADICTED)
+    claims.rank_table(), claims.primitives_table(), claims.smoothness_figure()
+
+
+@pytest.mark.parametrize("n", [1, 3, 11])
+def test_the_protocol_is_told_from_as_many_trials_as_there_are(stored, n: int) -> None:
+    stored("paper_protocol", n)
+    assert claims.n_seeds() == 0 or n > 10
+    for _, test in claims.CLAIMS:
+        if test not in (*claims.LIVE, claims.cross_terms):
+            assert claims.judge(test).because
+    table = results.load("paper_protocol")
+    assert len(analytic.compared(table, results.load("analytic"))) == 10
+    assert analytic.nearness(table).shape[1] == 2
+    functions = paper.table("analytic_mse", "best")
+    assert all(len(analytic.best_printed(table, f, "HEQL")) in (0, 4) for f in functions)

@@ -18,6 +18,7 @@ from peql.chapters import protocol
 FUNCTIONS = ("f1", "f2", "f3", "f4", "f5")
 MODELS = ("SEQL", "HEQL")
 SEEDS = range(10)
+SECONDS = 120
 SOURCES = ("chapters/protocol.py",)
 KEY = ["model", "function", "seed"]
 

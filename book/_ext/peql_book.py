@@ -15,7 +15,8 @@ from typing import Any
 from peql.cli import kernel
 
 LAUNCH = {"binderhub_url": "https://mybinder.org", "colab_url": "https://colab.research.google.com"}
-TABLE = re.compile(r"<table[^>]*class=['\"][^'\"]*\bdataframe\b.*?</table>", re.DOTALL)
+# pandas' tables, and those written in Markdown
+TABLE = re.compile(r"<table[^>]*class=['\"](?:dataframe\b|table['\"]).*?</table>", re.DOTALL)
 CODE_CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FIGURE_NAME = re.compile(r"^:\s+name: (\S+)$", re.MULTILINE)
 
@@ -86,7 +87,7 @@ def set_buttons(app: Any, config: Any) -> None:
 
 
 def frame_tables(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
-    """Let every computed table scroll in a frame of its own, with a link to it as CSV."""
+    """Let every table scroll in a frame of its own, with a link to it as CSV."""
     if "body" not in context or tree is None:
         return
     count = 0

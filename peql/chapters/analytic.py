@@ -17,6 +17,7 @@ from .._suggest import unknown_name
 from ..analysis.comparison import has_true_terms, scaled_mse
 from ..analysis.truth import feature, on_grid, true_equation
 from ..datasets import Dataset
+from ..equation.tex import tex as write_tex
 from ..equation.writing import ROUNDING, error, scientific, symbol, tex, text
 from ..estimators import tabular as estimators
 from . import paper
@@ -27,10 +28,17 @@ MODELS = ("EQL", "SEQL", "HEQL")
 
 
 def set_up() -> None:
-    """One thread, so that a seed gives the same numbers anywhere; tables in full, figures sharp."""
-    torch.set_num_threads(1)
-    from matplotlib_inline.backend_inline import set_matplotlib_formats  # of the notebooks alone
+    """One thread, so that a seed gives the same numbers anywhere; tables in full, figures sharp.
 
+    An equation that ends a cell is written by the package's printer of TeX, as in the tables.
+    """
+    torch.set_num_threads(1)
+    from IPython import get_ipython  # of the notebooks alone
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    if shell := get_ipython():
+        written = shell.display_formatter.formatters["text/latex"]
+        written.for_type(sympy.Expr, lambda equation: rf"$\displaystyle {write_tex(equation)}$")
     plt.rcParams["svg.hashsalt"] = "peql"  # the same figure is the same file
     set_matplotlib_formats("svg", metadata={"Date": None})
     pd.set_option("display.max_colwidth", None)
@@ -46,10 +54,12 @@ def with_origin(table: pd.DataFrame, name: str) -> None:
 
 
 def sentences(table: pd.DataFrame) -> Any:
-    """A table whose cells are sentences: their lines break."""
+    """A table whose cells are sentences: their lines break. A named index is a column of it."""
     from IPython.display import HTML
 
-    return HTML(table.to_html(classes="wraps"))
+    named = table.index.name is not None
+    shown = table.reset_index() if named else table
+    return HTML(shown.to_html(classes="wraps", index=not named))
 
 
 def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options: Any) -> Cases:
@@ -153,15 +163,23 @@ def equations_at(
             rows[tex(symbol(function)), tex(f"{value:.3f}")] = {
                 "true": in_terms(text(true_equation(data, point))),
                 "paper": in_terms(printed[k]),
-                "its protocol, here": in_terms(text(sympy.parse_expr(again[k]))),
+                "its protocol, here": (
+                    in_terms(text(sympy.parse_expr(again[k]))) if again else "not run"
+                ),
                 "with refinement": in_terms(text(models[model].equation(t=point))),
             }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns=data.varying)
 
 
 def best_printed(protocol: pd.DataFrame, function: str, model: str) -> list[str]:
-    """The printed equations of the trial with the lowest test error: the paper's way to pick."""
+    """The printed equations of the trial with the lowest test error: the paper's way to pick.
+
+    One whose equation was too long to print is passed over; no trial at all leaves none.
+    """
     chosen = protocol[(protocol["function"] == function) & (protocol["model"] == model)]
+    chosen = chosen[chosen["printed"].notna()]
+    if chosen.empty:
+        return []
     best = int(chosen["test_mse_scaled"].to_numpy().argmin())
     return str(chosen["printed"].iloc[best]).split(" | ")
 
@@ -186,8 +204,9 @@ def compared(protocol: pd.DataFrame, refined: pd.DataFrame) -> pd.DataFrame:
             both = (("its protocol, here", protocol), ("with refinement", refined))
             for name, table in both:
                 runs = table[(table["function"] == function) & (table["model"] == model)]
-                row[name, "best"] = scientific(runs["test_mse_scaled"].min(), 1)
-                row[name, "mean"] = scientific(runs["test_mse_scaled"].mean(), 1)
+                errors = runs["test_mse_scaled"]
+                row[name, "best"] = scientific(errors.min(), 1) if len(runs) else "–"
+                row[name, "mean"] = scientific(errors.mean(), 1) if len(runs) else "–"
                 row[name, "found"] = f"{int(runs['true_terms'].sum())} of {len(runs)}"
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.columns = pd.MultiIndex.from_tuples(next(iter(rows.values())))
@@ -203,7 +222,8 @@ def nearness(protocol: pd.DataFrame, factor: float = 10) -> pd.DataFrame:
         words[tex(symbol(function)), model] = (
             "smaller" if ratio < 1 / factor else "larger" if ratio > factor else "alike"
         )
-    return pd.Series(words).unstack()
+    table = pd.Series(words).unstack().reindex(columns=["SEQL", "HEQL"])
+    return table.astype(object).fillna("not run")
 
 
 def failures(cases: Cases) -> pd.DataFrame:

@@ -91,20 +91,33 @@ def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
 
 @styled
 def coefficients(cases: Sequence[Case]) -> Figure:
-    """The coefficient functions, true and found; a panel for each."""
+    """The coefficient functions, true and found, and below each the difference."""
     panels = [(*case, name) for case in cases for name in case[0].coefficients]
-    figure, axes = plt.subplots(1, len(panels), figsize=(2.7 * len(panels), 2.9), squeeze=False)
-    for ax, (data, models, name) in zip(axes[0], panels, strict=True):
-        ax.plot(data.coefficients[name], **TRUE)
+    figure, axes = with_residuals(len(panels), 2.7)
+    for (ax, below), (data, models, name) in zip(axes.T, panels, strict=True):
+        true = data.coefficients[name]
+        ax.plot(true, **TRUE)
+        below.axhline(0, **{**TRUE, "label": "true"})
         for label, model in models.items():
             names = match_coefficients(model.equation_, data)
             found = model.coefficients_.rename(columns=names)
             if name in found:
                 ax.plot(found[name], **look(label))
+                nearest = true.index.get_indexer(found.index, method="nearest")
+                below.plot(found[name] - true.to_numpy()[nearest], **look(label))
         ax.set_title(f"${symbol(data.name)}$:  ${name}({data.varying})$")
-        ax.set_xlabel(f"${data.varying}$")
+        below.set_xlabel(f"${data.varying}$")
+    axes[1, 0].set_ylabel("found − true")
     legend(figure)
     return figure
+
+
+def with_residuals(n: int, width: float, **options: Any) -> tuple[Figure, np.ndarray]:
+    """A figure of ``n`` panels with a lower one under each, and its axes (2, n)."""
+    size = (width * n, 3.6)
+    return plt.subplots(
+        2, n, figsize=size, sharex="col", squeeze=False, height_ratios=[2, 1], **options
+    )
 
 
 @styled

@@ -17,52 +17,152 @@ from ..estimators import tabular as estimators
 from ..style import FOUND, legend, styled
 
 FULL = {"n_t": 128, "n_train": 512}  # the paper's size
+ROWS = 32  # at each t, where the values of t are varied
+# What is varied: noise at the paper's size, rows at each t, values of t.
+AXES = {"noise": "noise / spread of y", "n_train": "rows at each t", "n_t": "values of t"}
+KEPT, LOST = 0.9, 0.5  # shares of trials: the equation is found; it is lost
 
 
-def _rate(trials: pd.DataFrame) -> str:
-    return f"{trials['true_terms'].sum()} of {len(trials)}"
+def along(results: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The trials that differ in nothing but ``column``, one of ``AXES``, and the seed."""
+    held: dict[str, float] = {**FULL} if column == "noise" else {"noise": size_noise(results)}
+    if column == "n_train":
+        held["n_t"] = FULL["n_t"]
+    elif column == "n_t":
+        held["n_train"] = ROWS
+    return results[np.logical_and.reduce([results[k] == v for k, v in held.items()])]
+
+
+def size_noise(results: pd.DataFrame) -> float:
+    """The noise with which most sizes were run."""
+    sizes = results.drop_duplicates(["noise", "n_t", "n_train"])
+    return float(str(sizes.groupby("noise").size().idxmax()))
 
 
 def by_noise(results: pd.DataFrame) -> pd.DataFrame:
-    """Trials with exactly the true terms, at the paper's size, by function and noise."""
-    full = results[(results["n_t"] == FULL["n_t"]) & (results["n_train"] == FULL["n_train"])]
+    """Trials with exactly the true terms, at the paper's size, by noise and function."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
-    for (model, noise), trials in full.groupby(["model", "noise"], sort=False):
-        row = rows[str(model), f"{noise:.0%}"] = {
+    for (noise, model), trials in along(results, "noise").groupby(["noise", "model"], sort=True):
+        row = rows[f"{noise:.0%}", str(model)] = {
             tex(symbol(str(f))): _rate(part) for f, part in trials.groupby("function")
         }
         row["all"] = _rate(trials)
-    return pd.DataFrame.from_dict(rows, orient="index")
+    return pd.DataFrame.from_dict(rows, orient="index").fillna("–")
 
 
-def by_size(results: pd.DataFrame, noise: float = 0.1) -> pd.DataFrame:
-    """Trials with exactly the true terms, by the number of t and of rows at each."""
-    chosen = results[results["noise"] == noise]
+def _rate(trials: pd.DataFrame) -> str:
+    return f"{int(trials['true_terms'].sum())} of {len(trials)}"
+
+
+def outcome(trials: pd.DataFrame) -> pd.Series:
+    """What each trial came to, in words; a miss is named by what it misses."""
+    extra, missing = trials["extra_terms"] > 0, trials["missing_terms"] > 0
+    # Nothing: no term of x, though perhaps a constant.
+    nothing = trials["equation"].map(lambda found: "x" not in str(found).replace("exp", ""))
+    words = pd.Series("the true terms", index=trials.index)
+    words[extra & ~missing] = "terms too many"
+    words[missing & ~extra] = "terms missing"
+    words[missing & extra] = "other terms"
+    words[missing & nothing] = "nothing"
+    words[~trials["true_terms"].astype(bool) & ~extra & ~missing] = "a number varies"
+    return words
+
+
+OUTCOMES = (
+    *("the true terms", "a number varies", "terms too many"),
+    *("terms missing", "other terms", "nothing"),
+)
+
+
+def outcomes(results: pd.DataFrame) -> pd.DataFrame:
+    """How many trials of each noise and size came to what, and their median error."""
     rows = {}
     key: Any
-    for key, trials in chosen.groupby(["model", "n_t", "n_train"], sort=False):
-        model, n_t, n_train = key
-        rows[model, n_t, n_train] = {
-            "rows in all": int(n_t * n_train),
-            "true terms": _rate(trials),
-            "terms too many": int(trials["extra_terms"].sum()),
-            "terms missing": int(trials["missing_terms"].sum()),
+    for key, trials in results.groupby(["noise", "n_t", "n_train", "model"], sort=True):
+        noise, n_t, n_train, model = key
+        counts = outcome(trials).value_counts().reindex(OUTCOMES, fill_value=0)
+        rows[f"{noise:.0%}", f"{n_t}\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}{n_train}", model] = {
+            **{word: str(n) for word, n in counts.items()},
             "test MSE, median": scientific(float(trials["test_mse_scaled"].median()), 1),
         }
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    table.index = pd.MultiIndex.from_tuples(rows, names=["model", "values of t", "rows per t"])
-    return table.sort_index(ascending=[False, False, False])
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["noise", "t × rows", "model"])
 
 
 def misses(results: pd.DataFrame) -> pd.DataFrame:
-    """The trials without exactly the true terms, with what they found."""
+    """What the trials without exactly the true terms found instead, each form once, with a count.
+
+    Numbers are left out: forms that differ in them alone are one.
+    """
     import sympy
 
     missed = results[~results["true_terms"].astype(bool)]
-    table = missed[["model", "function", "noise", "n_t", "n_train", "seed"]].assign(
-        equation=[tex(text(sympy.parse_expr(found), "#.2g")) for found in missed["equation"]]
+    forms = [tex(text(_form(sympy.parse_expr(str(found))))) for found in missed["equation"]]
+    counted = (
+        missed.assign(found=forms)
+        .groupby(["function", "found"])
+        .agg(trials=("seed", "size"), least=("noise", "min"))
     )
-    return table.set_index(["model", "function"])
+    table = counted.sort_values(["function", "trials"], ascending=[True, False]).reset_index()
+    table["function"] = table["function"].map(lambda f: tex(symbol(f)))
+    table["least"] = table["least"].map("{:.0%}".format)
+    names = {"found": "found instead", "least": "from this noise on"}
+    return table.rename(columns=names).set_index("function")
+
+
+def error_ratios(results: pd.DataFrame) -> pd.DataFrame:
+    """The coefficients' errors in units of their standard errors, medians over trials."""
+    exact = results["noise"] == 0  # both are rounding errors there
+    groups = results[~exact].groupby(["n_t", "n_train", "model", "noise"])
+    ratio = groups["error_in_standard_errors"].median().map("{:.2f}".format).unstack("noise")
+    ratio.columns = [f"noise {noise:.0%}" for noise in ratio.columns]
+    shown = ratio.fillna("").replace("nan", "–").reset_index()
+    shown.insert(
+        0, "t × rows", [f"{a} × {b}" for a, b in zip(shown.n_t, shown.n_train, strict=True)]
+    )
+    return shown.drop(columns=["n_t", "n_train"]).set_index(["t × rows", "model"])
+
+
+def _form(expression: Any) -> Any:
+    """The expression with every decimal number replaced by 1."""
+    import sympy
+
+    return expression.xreplace({n: sympy.Integer(1) for n in expression.atoms(sympy.Float)})
+
+
+def limits(results: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """Of each axis the last value at which the equation is kept and the first at which it is lost.
+
+    It is kept where at least ``KEPT`` of the trials have exactly the true terms, and lost where
+    fewer than ``LOST`` have; "" stands for no value that was tried.
+    """
+    words = {}
+    for column in AXES:
+        share = along(results, column).groupby(column)["true_terms"].mean()
+        share = share.sort_index(ascending=column == "noise")  # from easy to hard
+        kept = share.index[(share >= KEPT).cummin() & (len(share) > 1)]
+        lost = share.index[share < LOST]
+        tell = "{:.0%}".format if column == "noise" else "{:g}".format
+        words[column] = tell(kept[-1]) if len(kept) else "", tell(lost[0]) if len(lost) else ""
+    return words
+
+
+def summary(results: pd.DataFrame) -> str:
+    """The result of the sweep in two or three sentences."""
+    held, sizes = limits(results), {k: AXES[k] for k in ("n_train", "n_t")}
+    at = f"at {size_noise(results):.0%} noise with "
+    few = [f"as few as {held[k][0]} {sizes[k]}" for k in sizes if held[k][0]]
+    good = [f"with noise of up to {held['noise'][0]} of y's spread"] * bool(held["noise"][0])
+    good += [at + " or ".join(few)] * bool(few)
+    told = "Exactly the true equation is found in nine trials out of ten, or more, "
+    told += ", and ".join(good) + "." if good else "at no noise and no size that was tried."
+    bad = [f"{held['noise'][1]} noise"] * bool(held["noise"][1])
+    bad += [f"{held[k][1]} {sizes[k]}" for k in sizes if held[k][1]]
+    told += f" It is lost in most trials with {', or '.join(bad)}." if bad else ""
+    words = outcome(results)
+    n_missed, n_nothing = int((words != OUTCOMES[0]).sum()), int((words == "nothing").sum())
+    if not n_missed:
+        return f"{told} None of the {len(results)} trials stored so far missed it."
+    return f"{told} Of {n_missed} misses, {n_nothing} report no law rather than a wrong one."
 
 
 # --- the verdict ------------------------------------------------------------------------------
@@ -144,27 +244,36 @@ def refusals(tables: pd.DataFrame) -> pd.DataFrame:
 
 @styled
 def figure(results: pd.DataFrame) -> Figure:
-    """The share of trials with the true terms over noise, rows per t and values of t."""
-    panels: tuple[tuple[str, dict[str, Any], str], ...] = (
-        ("noise", {**FULL}, "noise / standard deviation of y"),
-        ("n_train", {"noise": 0.1, "n_t": FULL["n_t"]}, "rows per t"),
-        ("n_t", {"noise": 0.1, "n_train": FULL["n_train"]}, "values of t"),
-    )
-    drawn, axes = plt.subplots(1, 3, figsize=(9, 2.9), sharey=True)
-    for ax, (column, fixed, label) in zip(axes, panels, strict=True):
-        chosen = results[np.logical_and.reduce([results[k] == v for k, v in fixed.items()])]
-        for model, trials in chosen.groupby("model", sort=False):
-            share = trials.groupby(column)["true_terms"].mean()
-            look: dict[str, Any] = {**FOUND[str(model)], "marker": "o", "label": model}
-            ax.plot(share.index, share, **look)
-        ax.set_xscale("log", base=2 if column != "noise" else 10)
+    """The share of trials with the true terms over noise, rows at each t and values of t.
+
+    The bars are 90 % intervals of a share that so many trials can tell (Clopper and Pearson).
+    """
+    drawn, axes = plt.subplots(1, 3, figsize=(9, 3.1), sharey=True)
+    for ax, (column, label) in zip(axes, AXES.items(), strict=True):
+        chosen = along(results, column)
         ticks = sorted(chosen[column].unique())
-        ax.set_xticks(ticks, [f"{v:.0%}" if column == "noise" else f"{v:g}" for v in ticks])
-        ax.minorticks_off()
-        ax.set(xlabel=label, ylim=(-0.05, 1.05))
+        for side, (model, trials) in zip((-1, 1), chosen.groupby("model", sort=True), strict=False):
+            share = trials.groupby(column)["true_terms"].agg(["sum", "size"])
+            right, n = share["sum"].astype(float), share["size"].astype(float)
+            low = stats.beta.ppf(0.05, right, n - right + 1)
+            high = stats.beta.ppf(0.95, right + 1, n - right)
+            ends = np.abs(np.nan_to_num([low, high], nan=0.0) - (right / n).to_numpy())
+            ends[1][right == n] = 0
+            place = [ticks.index(v) + 0.06 * side for v in share.index]
+            look: dict[str, Any] = {**FOUND[str(model)], "marker": MARKERS[str(model)]}
+            ax.errorbar(place, right / n, ends, capsize=2, elinewidth=0.8, label=model, **look)
+        tell = "{:.0%}".format if column == "noise" else "{:g}".format
+        ax.set_xticks(range(len(ticks)), [tell(v) for v in ticks])
+        held = "" if column == "noise" else f", {size_noise(results):.0%} noise"
+        ax.set(xlabel=label + held, ylim=(-0.05, 1.08))
+        if column != "noise" and len(ticks):
+            ax.invert_xaxis()  # harder to the right in every panel
     axes[0].set_ylabel("share with the true terms")
     legend(drawn)
     return drawn
+
+
+MARKERS = {"SEQL": "o", "HEQL": "s"}
 
 
 def fit_with_noise(

@@ -28,6 +28,7 @@ from .analytic import in_terms
 
 SWEEPS = ("analytic", "pde", "spring")
 PDES = {"advection_diffusion": "advection–diffusion", "burgers": "Burgers'"}
+NAMES = {**PDES, "kuramoto_sivashinsky": "Kuramoto–Sivashinsky"}
 MODELS = ("SINDy", "SEQL", "HEQL")
 AHEAD, TIE, BEHIND, APART = "ahead", "tie", "behind", "not compared"
 MEANINGS = {
@@ -454,7 +455,7 @@ def case_title(case: str) -> str:
 def _name(where: str) -> str:
     if where in analytic.BENCHMARKS:
         return tex(symbol(where))
-    return PDES.get(where, where.replace("_", " "))
+    return NAMES.get(where, where.replace("_", " "))
 
 
 def _tex(equation: str) -> str:

@@ -1,6 +1,6 @@
 """The figures of the chapter on springs.
 
-As in ``plots``: true is thick and grey, found is coloured, and what lies farther apart than any
+As in ``figures``: true is thick and grey, found is coloured, and what lies farther apart than any
 training pair is shaded.
 """
 
@@ -39,7 +39,7 @@ from ..style import (
     slider_steps,
     styled,
 )
-from .figures import known_values
+from .figures import known_values, with_residuals
 from .springs import POSITIONS, line, stiffness_found, symbolic
 
 Case = tuple[SpringDataset, Mapping[str, Any]]
@@ -123,19 +123,22 @@ def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
 
 @styled
 def coefficients(case: Case) -> Figure:
-    """k(t) as each term found gives it, carried over to the positions, with the truth."""
+    """k(t) as each term found gives it, carried over to the positions, and its error below."""
     data, models = case
     found = {name: stiffness_found(model, data) for name, model in symbolic(models).items()}
     terms = list(next(iter(found.values())))
-    size = (2.8 * len(terms), 2.9)
-    figure, axes = plt.subplots(1, len(terms), figsize=size, sharey=True, squeeze=False)
-    for ax, term in zip(axes[0], terms, strict=True):
-        ax.plot(data.coefficients["k"], **TRUE)
+    figure, axes = with_residuals(len(terms), 2.8, sharey="row")
+    true = data.coefficients["k"]
+    for (ax, below), term in zip(axes.T, terms, strict=True):
+        ax.plot(true, **TRUE)
+        below.axhline(0, **{**TRUE, "label": "true"})
         for name, table in found.items():
             ax.plot(table[term], **look(name))
+            below.plot(100 * (table[term] / true - 1), **look(name))
         ax.set_title(rf"$k(t)$ from the term in ${sympy.latex(sympy.sympify(term))}$")
-        ax.set_xlabel("$t$")
+        below.set_xlabel("$t$")
     axes[0, 0].set_ylim(bottom=0)
+    axes[1, 0].set_ylabel("error, %")
     legend(figure)
     return figure
 

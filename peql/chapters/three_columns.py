@@ -43,11 +43,10 @@ def residuals(
                 shade(ax, data)
                 true = curve(true_equation(data, value), data, x)
                 printed = paper.equation("analytic_equations", function, model, index=k)
-                found = {
-                    "paper": curve(printed, data, x),
-                    "its protocol, here": curve(sympy.parse_expr(again[k]), data, x),
-                    "with refinement": models[model].predict(rows_at(data, value, x)),
-                }
+                found = {"paper": curve(printed, data, x)}
+                if again:
+                    found["its protocol, here"] = curve(sympy.parse_expr(again[k]), data, x)
+                found["with refinement"] = models[model].predict(rows_at(data, value, x))
                 for name, y in found.items():
                     error = np.abs(y - true).clip(LEAST)
                     ax.plot(x, error, label=name, linewidth=1.4, **SOURCES[name])
