@@ -206,7 +206,10 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         if self.method != "network" and self.protocol != "paper":
             search = self._summed if self._sums else self._searched
             outcomes = search(arranged_rows(centred=False), seed)
-            if self.method == "search" or any(_exact(o, self._field) for o in outcomes):
+            # Where products are columns, and integrals have no others, there are no other forms.
+            linear = self._sums and self._field is not None and self._field.degree == 1
+            exact = any(_exact(o, self._field) for o in outcomes)
+            if self.method == "search" or linear or exact:
                 return outcomes
         return outcomes + self._trained(arranged_rows(centred=True), seed)
 
