@@ -4,6 +4,8 @@ A fingerprint covers every function, class and constant that can be reached by n
 run begins, across the modules that are given. Each is taken as its syntax tree, without comments,
 docstrings, annotations and messages of errors. What a definition is called at the top of its
 module, and which module that is, does not count: a reference counts as what it refers to.
+A method counts where its class is reached and its name is used in anything that is: how a model is
+saved is no part of a table that saves none.
 """
 
 from __future__ import annotations
@@ -16,10 +18,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+# Bases from outside that call no method of their heirs but those named somewhere; heirs of others
+# (torch's modules, SymPy's printers) count whole.
+SILENT = re.compile(r"ABC|BaseEstimator|NamedTuple|Protocol|RegressorMixin|.*(Error|Warning)")
 ROUNDS = 4  # how far a definition is told from another by what it refers to
 DATA = re.compile(r"(?:[\w-]+/)*[\w-]+\.(?:csv|json|npz|parquet|txt)")
-Key = tuple[str, str]  # a module and a name at its top; the name "" is the module itself
-Normal = tuple[str, list[Key]]  # a definition's text and what it refers to
+# A module and a name at its top, or a class and its method there ("Class.method"); the name "" is
+# the module itself.
+Key = tuple[str, str]
+Normal = tuple[str, list[Key], set[str]]  # a definition's text, what it refers to, names it uses
 
 
 @dataclass
@@ -29,6 +36,7 @@ class Module:
     name: str
     is_package: bool = False
     definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
+    methods: dict[str, list[str]] = field(default_factory=dict)  # of each class, "Class.method"
     imports: dict[str, Key] = field(default_factory=dict)
     loose: list[ast.stmt] = field(default_factory=list)
 
@@ -37,7 +45,9 @@ class Module:
         for node in statements:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self.imports.update(self.bound(node))
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            elif isinstance(node, ast.ClassDef):
+                self.add_class(node)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 self.definitions.setdefault(node.name, []).append(node)
             elif targets := _targets(node):
                 for target in targets:
@@ -48,6 +58,20 @@ class Module:
                     self.add(body)
             elif not _is_text(node):
                 self.loose.append(node)
+
+    def add_class(self, node: ast.ClassDef) -> None:
+        """A class, and each of its methods by itself; those that Python calls stay in it."""
+        apart = [
+            part
+            for part in node.body
+            if isinstance(part, ast.FunctionDef) and not part.name.startswith("__")
+        ]
+        for part in apart:
+            self.definitions.setdefault(f"{node.name}.{part.name}", []).append(part)
+        self.methods[node.name] = [f"{node.name}.{part.name}" for part in apart]
+        rest = copy.copy(node)
+        rest.body = [part for part in node.body if part not in apart] or [ast.Pass()]
+        self.definitions.setdefault(node.name, []).append(rest)
 
     def bound(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Key]]:
         """The names that an import statement binds, each with what it stands for."""
@@ -81,11 +105,13 @@ def fingerprint(
     starts: Iterable[Key],
     data: Iterable[Path] = (),
     known: dict[Key, Normal] | None = None,
+    never: Iterable[Key] = (),
 ) -> str:
     """Twelve digits for all that is reached from ``starts``, pairs of a module and a name.
 
     ``data`` are files whose content counts if their name is a text in what is reached; ``known``
-    keeps definitions that were brought to their normal form, for the next call.
+    keeps definitions that were brought to their normal form, for the next call; ``never`` are
+    definitions that no run enters, whatever refers to them.
 
     >>> def of(**sources):
     ...     modules = {name: Module(name) for name in sources}
@@ -100,17 +126,28 @@ def fingerprint(
     False
     """
     texts: dict[Key, str] = {}
-    known = {} if known is None else known
+    known, never = {} if known is None else known, set(never)
+    unused: dict[str, list[Key]] = {}  # methods of what is reached, by their name
+    used: set[str] = set()
     waiting = [key for start in starts for key in _units(modules, *start)]
     while waiting:
         key = waiting.pop()
-        if key in texts:
+        if key in texts or key in never:
             continue
         if key not in known:
             known[key] = _normal(modules, *key)
-        texts[key], reached = known[key]
+        texts[key], reached, names = known[key]
         waiting += reached
         waiting += [(key[0], f"<{i}>") for i in range(len(modules[key[0]].loose))]
+        used |= names
+        methods = [(key[0], method) for method in modules[key[0]].methods.get(key[1], ())]
+        if methods and not _is_silent(modules, *key):
+            waiting += methods
+        else:
+            for method in methods:
+                unused.setdefault(method[1].split(".")[1], []).append(method)
+        for name in [name for name in unused if name in used]:
+            waiting += unused.pop(name)
     labels = dict.fromkeys(texts, "")
     for _ in range(ROUNDS):
         labels = {key: _digest(_MARK.sub(_labelled(labels), text)) for key, text in texts.items()}
@@ -169,12 +206,26 @@ def _units(modules: Mapping[str, Module], module: str, name: str) -> list[Key]:
     if found[1]:
         return [found]
     top = modules[found[0]]
-    keys: set[Key] = {(found[0], own) for own in top.definitions}
+    keys: set[Key] = {(found[0], own) for own in top.definitions if "." not in own}
     for alias in top.imports:
         target = _resolve(modules, found[0], alias)
         if target and target[1]:
             keys.add(target)
     return sorted(keys)
+
+
+def _is_silent(modules: Mapping[str, Module], module: str, name: str) -> bool:
+    """Whether no base from outside may call a method of this class unseen."""
+    for node in modules[module].definitions[name]:
+        for base in getattr(node, "bases", ()):
+            base = base.value if isinstance(base, ast.Subscript) else base
+            found = _Normaliser(modules, module).target(base)
+            if found and found[1]:
+                if not _is_silent(modules, *found):
+                    return False
+            elif not SILENT.fullmatch(ast.unparse(base).split(".")[-1]):
+                return False
+    return True
 
 
 class _Normaliser(ast.NodeTransformer):
@@ -284,14 +335,25 @@ def _normal(modules: Mapping[str, Module], module: str, name: str) -> Normal:
     top = modules[module]
     nodes = [top.loose[int(name[1:-1])]] if name.startswith("<") else top.definitions[name]
     written, visitor = [], _Normaliser(modules, module)
+    names = {
+        part.attr for node in nodes for part in ast.walk(node) if isinstance(part, ast.Attribute)
+    }
+    names |= {
+        part.value
+        for node in nodes
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)  # getattr(model, "score")
+    }
+    if "." in name:
+        written.append(f"⟦{module}:{name.split('.')[0]}⟧")
     for node in copy.deepcopy(nodes):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            node.name = "_"
+            node.name = name.split(".")[1] if "." in name else "_"
         else:
             for part in _targets(node):
                 part.id = "_own" if part.id == name else "_"
         written.append(ast.unparse(ast.fix_missing_locations(visitor.visit(node))))
-    return "\n".join(written), visitor.reached
+    return "\n".join(written), visitor.reached, names
 
 
 def _targets(node: ast.stmt) -> list[ast.Name]:

@@ -7,10 +7,11 @@ A table ``results/<name>.csv`` belongs to a list of tasks, ``benchmarks/tasks/<n
 
 and may have ``MEASURES`` (the columns that ``peql table`` summarises) or ``summary`` (a function of
 the table), ``finish`` (called with what ``run`` returned, returns what the row is to hold of it),
-``BESIDE`` (names of further tables that ``finish`` writes), ``N_TRIALS`` (restarts a
+``BESIDE`` (names of further tables that ``finish`` writes), ``NEVER`` (pairs of a module and a
+function or ``Class.method`` in it that no run enters, though something that it uses refers to it:
+it is then no part of what made the table, and a run that enters it fails), ``N_TRIALS`` (restarts a
 run; 1), ``SECONDS`` (an estimate for one run, a number or a function of the task, until there are
-rows to tell) and ``PARAMETERS``
-(a function whose dict goes into the JSON file beside the table).
+rows to tell) and ``PARAMETERS`` (a function whose dict goes into the JSON file beside the table).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import tempfile
 import time
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import metadata
 from io import StringIO
@@ -120,8 +122,35 @@ def run_task(name: str, expected: str, **task: Any) -> dict[str, Any]:
             f"({expected}): install the same source on both"
         )
     started = time.perf_counter()
-    row = task_module(name).run(**task)
+    with _closed(name):
+        row = task_module(name).run(**task)
     return {**row, "run_seconds": round(time.perf_counter() - started, 2)}
+
+
+@contextmanager
+def _closed(name: str) -> Iterator[None]:
+    """While a task of the table runs, what its list says it never enters raises."""
+    kept: list[tuple[Any, str, Any]] = []
+    for module, path in _never(name):
+        owner: Any = importlib.import_module(module)
+        *classes, last = path.split(".")
+        for each in classes:
+            owner = getattr(owner, each)
+        kept.append((owner, last, getattr(owner, last)))
+
+        def refuse(*_: Any, place: str = f"{module}.{path}", **__: Any) -> None:
+            raise RuntimeError(f"NEVER in {TASKS}.{name} names {place}, but a run entered it")
+
+        setattr(owner, last, refuse)
+    try:
+        yield
+    finally:
+        for owner, last, function in kept:
+            setattr(owner, last, function)
+
+
+def _never(name: str) -> Sequence[provenance.Key]:
+    return getattr(task_module(name), "NEVER", ())
 
 
 # --- what made a row -------------------------------------------------------------------------
@@ -154,7 +183,9 @@ def engine(name: str) -> str:
     modules = _modules()
     if name not in _READ["engines"]:
         start = (f"{TASKS}.{name}", "run")
-        _READ["engines"][name] = provenance.fingerprint(modules, [start], _data(), _READ["known"])
+        _READ["engines"][name] = provenance.fingerprint(
+            modules, [start], _data(), _READ["known"], _never(name)
+        )
     return _READ["engines"][name]
 
 
@@ -165,7 +196,8 @@ def package_hash() -> str:
     12
     """
     modules = provenance.read_modules({"peql": PACKAGE})
-    return provenance.fingerprint(modules, [(name, "") for name in modules], _data())
+    everything = [(name, own) for name, top in modules.items() for own in top.definitions]
+    return provenance.fingerprint(modules, everything, _data())
 
 
 def _versions() -> dict[str, str]:

@@ -11,9 +11,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import peql
 from peql import results
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,6 +25,7 @@ MADE_BY = {"engine": "0123456789ab", "numpy_version": "1"}
 SLOW_SWEEP = """
 import sys, time
 from pathlib import Path
+import peql
 from peql import results
 
 def run(seed):
@@ -150,6 +153,28 @@ def test_a_change_of_what_is_computed_counts_for_those_who_use_it(copied):
     edit(copied / "datasets" / "spring.py", "np.exp(", "1.01 * np.exp(")
     changed = {name for name, engine in engines().items() if engine != before[name]}
     assert "spring" in changed and "analytic" not in changed
+
+
+def test_methods_count_for_those_who_use_them(copied):
+    before = engines()
+    edit(copied / "estimators" / "checkpoint.py", "np.savez_compressed", "np.savez")
+    assert engines() == before  # no table saves a model
+    edit(copied / "solution.py", "def predict(self", "def predict(self, *_")
+    assert results.engine("analytic") != before["analytic"]
+
+
+def test_what_is_never_entered_does_not_count_and_may_not_be_entered(copied, monkeypatch):
+    before = engines()
+    edit(copied / "engine" / "search.py", "FINALISTS = 32", "FINALISTS = 33")
+    assert results.engine("classbench") != before["classbench"]
+    assert results.engine("analytic") == before["analytic"]
+    monkeypatch.undo()
+    tasks = results.task_module("analytic")
+    monkeypatch.setattr(tasks, "run", lambda: peql.SEQL(method="search").fit(X, y))
+    X, y = np.random.default_rng(0).uniform(size=(24, 2)).round(), np.arange(24.0)
+    with pytest.raises(RuntimeError, match="but a run entered it"):
+        results.run_task("analytic", results.engine("analytic"))
+    assert "refuse" not in str(peql.SEQL._searched)
 
 
 def test_a_list_of_tasks_counts_by_what_it_runs(copied):
@@ -340,6 +365,7 @@ def test_a_failing_run_is_reported_and_tried_again(tmp_path):
 
 THREADS = """
 from pathlib import Path
+import peql
 from peql import results
 
 def run(seed):

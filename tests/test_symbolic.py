@@ -160,4 +160,15 @@ def test_evaluation_tells_true_terms_and_coefficients(seql, f1):
     assert not has_true_terms(seql.equation_ + 1, f1)
     assert not has_true_terms(f1.equation.subs(b, 0), f1)
     assert coefficient_errors(seql, f1).max() < 1e-10
+
+
+def test_a_constant_must_be_found_as_a_constant():
+    f5 = peql.datasets.load("f5", n_t=4, n_train=8)
+    assert has_true_terms(sympy.sin(b * x), f5)
+    assert has_true_terms(0.998 * sympy.sin(b * x), f5)  # a number, which noise may move
+    assert not has_true_terms(a * sympy.sin(b * x), f5)
+    assert not has_true_terms(a * sympy.sin(a * x), f5)
+
+
+def test_the_truth_of_f2():
     assert peql.datasets.load("f2", n_t=4, n_train=8).equation == sympy.sin(a * x)

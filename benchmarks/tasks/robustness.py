@@ -22,6 +22,7 @@ from peql.equation.reading import structure
 
 FUNCTIONS = ["f1", "f2", "f3", "f4", "f5"]
 MODELS = {"SEQL": peql.SEQL}
+NEVER = [("peql.estimators.tabular", "_SymbolicRegressor._searched")]
 MEASURES = ("true_terms", "extra_terms", "missing_terms", "test_mse_scaled", "cpu_seconds")
 SECONDS = 10
 # Noise, values of t, rows at each, seeds: many where recovery is counted, few for a trend.

@@ -29,9 +29,10 @@ def scaled_mse(data: Dataset, X: pd.DataFrame, error: np.ndarray) -> float:
 
 
 def has_true_terms(equation: sympy.Expr, data: Dataset) -> bool:
-    """Whether ``equation`` has exactly the terms of the truth, no more and no fewer.
+    """Whether ``equation`` has exactly the terms of the truth, and varies only where that does.
 
-    A product that is one of the features counts as the product.
+    A product that is one of the features counts as the product. What is a number in the truth must
+    be one here: a(t) sin(b(t) x) is not sin(b(t) x).
 
     >>> from peql.datasets import load
     >>> data = load("f3", n_t=8, n_train=16)
@@ -40,7 +41,8 @@ def has_true_terms(equation: sympy.Expr, data: Dataset) -> bool:
     """
     features = [c for c in data.X_train.columns if c != data.varying]
     found, true = (expand_cross_terms(e) for e in (equation, data.equation))
-    return structure(found, features) == structure(true, features)
+    same = structure(found, features) == structure(true, features)
+    return same and _varying_places(found, features) <= _varying_places(true, features)
 
 
 def form(equation: sympy.Expr, features: Sequence[str]) -> tuple:
@@ -72,6 +74,11 @@ def _sorted(part: Any) -> Any:
 
 def _functions(equation: sympy.Expr) -> set[Any]:
     return equation.atoms(sympy.core.function.AppliedUndef)
+
+
+def _varying_places(equation: sympy.Expr, features: list[str]) -> frozenset:
+    """The terms in which a coefficient function stands, or one of its functions' slopes does."""
+    return frozenset().union(*(_place(equation, f, features) for f in _functions(equation)))
 
 
 def coefficient_errors(model: Any, data: Dataset) -> pd.Series:

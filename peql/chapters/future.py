@@ -18,9 +18,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .. import datasets
 from ..analysis.comparison import has_true_terms, scaled_mse
-from ..datasets import Dataset
+from ..datasets import Dataset, analytic
 from ..estimators import tabular
 from ..nn.network import SymbolicNetwork
 from ..nn.weights import INITIAL_SD, MetaWeights
@@ -95,7 +94,7 @@ PRIMITIVES: dict[str, dict[Any, int]] = {
 
 def rational(seed: int, n_t: int = 16, n_train: int = 128) -> Dataset:
     """y = a(t) x / (1 + x²), which no finite sum of the paper's primitives is."""
-    data = datasets.load("f3", n_t=n_t, n_train=n_train, random_state=seed)
+    data = analytic.make_analytic("f3", n_t=n_t, n_train=n_train, random_state=seed)
     x, t = sympy.symbols("x t")
     return replace(
         data,
@@ -147,7 +146,7 @@ def run(experiment: str, model: str, function: str, value: str, seed: int) -> di
 
 def _trained(experiment: str, model: str, function: str, value: str, seed: int) -> dict[str, Any]:
     """Training alone, in the paper's manner but short."""
-    data = datasets.load(function, random_state=seed)
+    data = analytic.make_analytic(function, random_state=seed)
     changes: dict[str, Any] = dict(SHORT) if model == "HEQL" else {"n_steps": SHORT["n_steps"]}
     if experiment != "rates" or value == "separate":
         changes["gate_learning_rate"] = 1e-2
@@ -179,7 +178,7 @@ def _found(experiment: str, model: str, function: str, value: str, seed: int) ->
     if function == "rational":
         data = rational(seed, **size)
     else:
-        data = datasets.load(function, random_state=seed, **size)
+        data = analytic.make_analytic(function, random_state=seed, **size)
     options: dict[str, Any] = {"varying": "t", "random_state": seed, "verbose": False}
     if experiment == "primitives":
         options["primitives"] = PRIMITIVES[value]

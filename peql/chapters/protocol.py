@@ -13,7 +13,6 @@ import pandas as pd
 import sympy
 import torch
 
-from .. import datasets
 from ..analysis.comparison import scaled_mse
 from ..analysis.truth import feature, on_grid, true_equation
 from ..datasets import Dataset, analytic
@@ -182,7 +181,7 @@ def kind(found: sympy.Expr, true: sympy.Expr, data: Dataset) -> str:
     for part of the straight line, and several sines of nearly one frequency.
 
     >>> x = sympy.Symbol("x")
-    >>> data = datasets.load("f5", n_t=4, n_train=8)
+    >>> data = analytic.make_analytic("f5", n_t=4, n_train=8)
     >>> kind(0.4 * sympy.sin(1.9 * x) + 0.6 * sympy.sin(2.1 * x), sympy.sin(2.0 * x), data)
     'several sines'
     """
@@ -219,7 +218,7 @@ def midpoints(data: Dataset) -> pd.DataFrame:
 
 def trial(model: str, function: str, seed: int) -> dict[str, Any]:
     """One trial of the paper's protocol on an analytic benchmark, measured against the truth."""
-    data = datasets.load(function, random_state=seed)
+    data = analytic.make_analytic(function, random_state=seed)
     return measure(fit(model, data, seed))
 
 

@@ -263,7 +263,7 @@ class Grammar:
         self.nested[i] = simple
         factors: list[Expression] = [x, Power(x, 2.0), Power(x, 3.0)]
         if self.one_sign[i]:
-            factors.append(Power(x, -1.0))
+            factors += [Power(x, -1.0), Power(x, -2.0)]
         if self.positive[i]:
             factors += [Power(x, 0.5), power(x)]
         if "exp" in self.names:

@@ -113,6 +113,31 @@ class Fit:
         return float(n_rows * misfit + (n_free * n_steps + n_constant) * torch.log(n_rows))
 
 
+def independent_share(fit: Fit, points: Points) -> float:
+    """What share of the rows the residuals count for, if those of neighbouring rows agree.
+
+    What is left by numerical derivatives, or by a term that is missing, is a smooth function of
+    the inputs: rows beside each other then say the same. With the correlation r of each residual
+    and that of its nearest row of the same step, n rows are worth n (1 - r) / (1 + r), as in a
+    series that forgets by a factor r from row to row. Noise has r = 0, and each row counts.
+    """
+    scale = points.x.flatten(0, 1).std(0).clamp(min=1e-300)
+    residual = (fit.formula(points.spread(fit.weights), points.x) - points.y) * points.mask
+    residual = residual.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    rougher, n_rows = 0.0, points.y.shape[1]
+    for part in torch.arange(len(residual)).split(max(1, BLOCK // n_rows**2)):
+        x, r, mask = points.x[part] / scale, residual[part], points.mask[part]
+        apart = torch.cdist(x, x)
+        apart = apart.masked_fill(mask[:, None, :] == 0, torch.inf)
+        apart.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+        distance, nearest = apart.min(-1)
+        other = torch.where(distance < torch.inf, r.gather(1, nearest), 0.0)
+        rougher += float(((r - other * mask).square() * mask).sum())
+    total = float(residual.square().sum())
+    unlike = min(rougher / (2 * total), 1.0) if total > 0 else 1.0  # 1 - r
+    return unlike / (2 - unlike)
+
+
 def mean_squared_error(formula: Formula, weights: Tensor, points: Points) -> Tensor:
     """Of each step, (step,)."""
     residual = (formula(points.spread(weights), points.x) - points.y) * points.mask

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from .. import primitives as P
 from .._suggest import unknown_name
 from ..engine.criterion import CONSISTENT, information
-from ..engine.moves import as_found, as_trained, polish, refine
+from ..engine.moves import as_found, as_trained, polish, reduced, refine
 from ..engine.products import DEGREE, by_step, sums_of_products
 from ..engine.rows import Arranged, arrange
 from ..engine.search import search
@@ -54,6 +54,7 @@ class Outcome:
     arranged: Arranged
     method: str
     seconds: float
+    held_out_error: float  # mean squared, scaled units
     restarts: int = 0
     trace: Sequence[Fit] = ()
 
@@ -88,15 +89,17 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     method : "network" trains and refines; "search" looks for the form directly, among all
         registered primitives if ``primitives`` is "default"; "auto" does both, unless the search
         leaves nothing but rounding error, and keeps the better by the criterion.
-    n_layers : hidden layers of the network, the depth of nesting that it can find.
+    n_layers : depth of nesting: hidden layers of the network; the search knows 1 and 2.
+    max_terms : terms that the search adds up, besides a constant.
+    effort : how much the search may compute, 1 for what few tables reach; counted in numbers, not
+        seconds, so that the same rows give the same equation on every machine.
     n_trials : random restarts, trained together; the best on held-out rows is kept.
     max_iter : gradient steps of a trial.
     l0_weight : price of an open gate.
     refine : remove spare weights and solve for the rest in float64 after training.
     protocol : "refined", or "paper": the paper's own 34,800 steps, rates and schedules, and nothing
         after them; ``max_iter``, ``l0_weight`` and ``refine`` then have no say.
-    validation_fraction : share of the rows of each t that is held out to choose among trials; of
-        the rows of a field (``peql.datasets.from_field``) none are.
+    validation_fraction : share of the rows of each t that is held out to choose among trials.
     device : where to train, "cpu" or "cuda".
     verbose : show a progress bar when run in a terminal.
     random_state : seed; the same seed gives the same equation.
@@ -119,6 +122,8 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     primitives: P.PrimitiveChoice = "default"
     method: str = "auto"
     n_layers: int = 2
+    max_terms: int = 3
+    effort: float = 1.0
     n_trials: int = 1
     max_iter: int = 1000
     l0_weight: float = 3e-3
@@ -188,30 +193,33 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         return near[columns].reset_index(drop=True)
 
     def _outcomes(self, x: np.ndarray, t: np.ndarray, y: np.ndarray, seed: int) -> list[Outcome]:
-        def arranged_rows(centred: bool) -> Arranged:
+        def arranged_rows(centred: bool, held_out: bool = True) -> Arranged:
             return arrange(
                 x,
                 t,
                 y,
-                # The points of a field's grid are a quadrature: errors that cancel over all of
-                # them do not over a random part.
-                validation_fraction=0.0 if self._field else self.validation_fraction,
+                validation_fraction=self.validation_fraction if held_out else 0.0,
                 pool_below=self._pool_below,
                 random=np.random.default_rng(seed),
                 device=self.device,
                 centred=centred,
             )
 
-        outcomes: list[Outcome] = []
-        if self.method != "network" and self.protocol != "paper":
-            search = self._summed if self._sums else self._searched
-            outcomes = search(arranged_rows(centred=False), seed)
-            # Where products are columns, and integrals have no others, there are no other forms.
-            linear = self._sums and self._field is not None and self._field.degree == 1
-            exact = any(_exact(o, self._field) for o in outcomes)
-            if self.method == "search" or linear or exact:
-                return outcomes
-        return outcomes + self._trained(arranged_rows(centred=True), seed)
+        if self.method == "network" or self.protocol == "paper":
+            return self._trained(arranged_rows(centred=True), seed)
+        everything = arranged_rows(centred=False, held_out=False)
+        look = self._summed if self._sums else self._searched
+        outcomes = look(everything, arranged_rows(centred=False), seed)
+        # Where products are columns, and integrals have no others, there are no other forms.
+        linear = self._sums and self._field is not None and self._field.degree == 1
+        if self.method == "search" or linear or any(_exact(o, self._field) for o in outcomes):
+            return outcomes
+        trained = self._trained(arranged_rows(centred=True), seed)
+        if self._refines:
+            everything = arranged_rows(centred=True, held_out=False)
+            points = everything.points
+            trained = [replace(o, fit=polish(o.fit, points), arranged=everything) for o in trained]
+        return outcomes + trained
 
     @property
     def _sums(self) -> bool:
@@ -219,30 +227,44 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         default = isinstance(self.primitives, str) and self.primitives == "default"
         return self._field is not None and default
 
-    def _summed(self, arranged: Arranged, seed: int) -> list[Outcome]:
+    def _summed(self, everything: Arranged, part: Arranged, seed: int) -> list[Outcome]:
         """The best sum of products of columns, and others that fit the rows as well."""
         started = time.perf_counter()
         assert self._field is not None
-        exact = self._field.exact / arranged.scales.y**2
-        fits = sums_of_products(arranged.points, self._field.independent, exact, self._field.degree)
+        exact, degree = self._field.exact / everything.scales.y**2, self._field.degree
+        fits = sums_of_products(everything.points, self._field.independent, exact, degree)
         seconds = time.perf_counter() - started
-        return [Outcome(fit, arranged, "search", seconds) for fit in fits]
+        held_out = [_pooled(polish(fit, part.points), part.held_out) for fit in fits]
+        return [
+            Outcome(fit, everything, "search", seconds, error)
+            for fit, error in zip(fits, held_out, strict=True)
+        ]
 
-    def _searched(self, arranged: Arranged, seed: int) -> list[Outcome]:
-        """What the search finds: the best form, and others that fit the rows as well."""
+    def _searched(self, everything: Arranged, part: Arranged, seed: int) -> list[Outcome]:
+        """What the search finds on all rows: the best form, and others that fit as well.
+
+        The rows that ``part`` holds out are predicted by constants that have not seen them.
+        """
         started = time.perf_counter()
         chosen = [primitive.name for primitive, _ in P.resolve(self.primitives)]
-        everything = isinstance(self.primitives, str) and self.primitives == "default"
-        points = arranged.points
+        default = isinstance(self.primitives, str) and self.primitives == "default"
+        points = everything.points
         found = search(
-            points, kinds=None if everything else chosen, progress=self.verbose, seed=seed
+            points,
+            kinds=None if default else chosen,
+            max_terms=self.max_terms,
+            max_depth=min(self.n_layers, 2),
+            effort=self.effort,
+            progress=self.verbose,
+            seed=seed,
         )
         outcomes = []
         for one in found:
             fit = as_found(one.formula, one.weights, one.constant, points)
-            fit = polish(fit, points)
+            fit = polish(reduced(fit, points) if self._field else fit, points)
+            held_out = _pooled(polish(fit, part.points), part.held_out)
             seconds = time.perf_counter() - started
-            outcomes.append(Outcome(fit, arranged, "search", seconds))
+            outcomes.append(Outcome(fit, everything, "search", seconds, held_out))
         return outcomes
 
     def _trained(self, arranged: Arranged, seed: int) -> list[Outcome]:
@@ -257,7 +279,10 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             trace: list[Fit] = []
             fit = self._finish(network, arranged, trace)
             seconds = training_seconds + time.perf_counter() - started
-            outcomes.append(Outcome(fit, arranged, "network", seconds, restarts[k], trace))
+            held_out = _pooled(fit, arranged.held_out)
+            outcomes.append(
+                Outcome(fit, arranged, "network", seconds, held_out, restarts[k], trace)
+            )
         return outcomes
 
     @property
@@ -265,11 +290,16 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         return self.refine and self.protocol != "paper"
 
     def _check_parameters(self) -> None:
-        for name in ("n_layers", "n_trials", "max_iter"):
+        for name in ("n_layers", "max_terms", "n_trials", "max_iter"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
-        limits = {"l0_weight": np.inf, "smoothness": np.inf, "validation_fraction": 1}
+        limits = {
+            "effort": np.inf,
+            "l0_weight": np.inf,
+            "smoothness": np.inf,
+            "validation_fraction": 1,
+        }
         for name, high in limits.items():
             value = getattr(self, name, 0.0)
             if not isinstance(value, (int, float, np.number)) or not 0 <= value < high:
@@ -462,7 +492,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             "method": outcome.method,
             "criterion": _criterion(outcome, self._field),
             "train_error": _raw(_pooled(outcome.fit, arranged.points), solution),
-            "validation_error": _raw(_pooled(outcome.fit, arranged.held_out), solution),
+            "validation_error": _raw(outcome.held_out_error, solution),
             "complexity": sum(1 for _ in sympy.preorder_traversal(solution.equation)),
             "equation": str(solution.equation),
             "seconds": outcome.seconds,
