@@ -3,12 +3,15 @@
 import json
 import re
 
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
 import sympy
 import torch
 
 from peql import datasets
-from peql.chapters import future, protocol, scrub
+from peql.chapters import fields, future, protocol, scrub
 from peql.engine.training import PAPER
 from peql.nn import SymbolicNetwork
 
@@ -94,3 +97,32 @@ def test_every_setting_of_the_scrubber_was_recorded() -> None:
         r'<script type="application/json">(.*?)</script>', scrub.show()._repr_html_(), re.DOTALL
     )
     assert json.loads(inside.replace("&lt;", "<")) == recorded
+
+
+def field_rows(n):
+    """The first rows of a study of noisy fields."""
+    cases = [
+        ("burgers", 0.01, "SEQL", "auto", True, 1e-6),
+        ("burgers", 0.0, "SINDy", "auto", True, 1e-17),
+        ("kuramoto_sivashinsky", 0.05, "SEQL", "auto", False, 1.0),
+        ("kuramoto_sivashinsky", 0.05, "SEQL", "weak", True, 2e-3),
+        ("fitzhugh_nagumo_u", 0.2, "SEQL", "auto", False, np.nan),
+    ]
+    names = ["equation", "noise", "method", "derivatives", "true_terms", "coefficient_mse"]
+    rows = pd.DataFrame(cases[:n], columns=names).astype({"true_terms": bool})
+    return rows.assign(
+        seed=0, found="u*u_x*a(t) + u_xx", limit_coefficient_mse=1e-6, cpu_seconds=2.0
+    )
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_the_study_of_noisy_fields_is_shown_however_far_it_got(n):
+    rows = field_rows(n)
+    shown = ["advection_diffusion", "burgers", "kuramoto_sivashinsky"]
+    assert ("not been run" in fields.summary(rows)) == (n == 0)
+    assert len(fields.recovery(rows, shown)) == min(n, 4)
+    assert len(fields.errors(rows, shown)) == rows["true_terms"].sum()
+    assert len(fields.missed(rows)) == (~rows["true_terms"]).sum()
+    drawn = fields.figure(rows, shown)
+    drawn.canvas.draw()
+    plt.close(drawn)
