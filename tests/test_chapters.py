@@ -102,11 +102,11 @@ def test_every_setting_of_the_scrubber_was_recorded() -> None:
 def field_rows(n):
     """The first rows of a study of noisy fields."""
     cases = [
-        ("burgers", 0.01, "SEQL", "auto", True, 1e-6),
-        ("burgers", 0.0, "SINDy", "auto", True, 1e-17),
-        ("kuramoto_sivashinsky", 0.05, "SEQL", "auto", False, 1.0),
+        ("burgers", 0.01, "SEQL", "series", True, 1e-6),
+        ("burgers", 0.0, "SINDy", "series", True, 1e-17),
+        ("kuramoto_sivashinsky", 0.05, "SEQL", "series", False, 1.0),
         ("kuramoto_sivashinsky", 0.05, "SEQL", "weak", True, 2e-3),
-        ("fitzhugh_nagumo_u", 0.2, "SEQL", "auto", False, np.nan),
+        ("fitzhugh_nagumo_u", 0.2, "SEQL", "series", False, np.nan),
     ]
     names = ["equation", "noise", "method", "derivatives", "true_terms", "coefficient_mse"]
     rows = pd.DataFrame(cases[:n], columns=names).astype({"true_terms": bool})

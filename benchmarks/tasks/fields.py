@@ -52,7 +52,7 @@ def TASKS() -> Iterator[dict[str, Any]]:
     SINDy has all rows, with which it does better, and the products among its columns.
     """
 
-    def cases(equations, levels, methods, n_seeds, derivatives="auto"):
+    def cases(equations, levels, methods, n_seeds, derivatives="series"):
         for seed, e, noise, m in product(range(n_seeds), equations, levels, methods):
             how = {"method": m, "derivatives": derivatives}
             yield {"equation": e, "noise": noise, "seed": seed, **how}

@@ -41,7 +41,7 @@ def _level(noise: float) -> str:
 
 
 def _method(method: str, derivatives: str) -> str:
-    return method if derivatives == "auto" else f"{method}, integrals"
+    return method if derivatives == "series" else f"{method}, integrals"
 
 
 def _methods(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -86,7 +86,7 @@ def errors(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
 
 def summary(rows: pd.DataFrame) -> str:
     """What the study says of the paper's two equations, in a sentence or two."""
-    part = rows[rows["equation"].isin(PAPER) & (rows["derivatives"] == "auto")]
+    part = rows[rows["equation"].isin(PAPER) & (rows["derivatives"] == "series")]
     if not len(part):
         return "The study has not been run: make results TABLES=fields."
     lines = []
@@ -160,7 +160,7 @@ def live(equations: Sequence[str], levels: Sequence[float], seed: int = 0) -> pd
     rows = {}
     for name in equations:
         for level in levels:
-            given: Any = {"noise": level, "derivatives": "auto", "random_state": seed, "order": 4}
+            given: Any = {"noise": level, "derivatives": "series", "random_state": seed, "order": 4}
             data = datasets.load(name, **given)
             model = estimators.SEQL(
                 varying=data.varying, random_state=seed, method="search", verbose=False
