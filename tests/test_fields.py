@@ -231,7 +231,22 @@ def test_the_weak_form_holds_without_noise(name):
 
 @pytest.mark.parametrize("name", ["burgers", "kuramoto_sivashinsky"])
 def test_on_long_records_with_much_noise_the_weak_form_is_better(name):
-    assert weak_error(name, "weak", 0.2) < 0.5 * weak_error(name, "auto", 0.2)
+    assert weak_error(name, "weak", 0.2) < 0.5 * weak_error(name, "series", 0.2)
+
+
+@pytest.mark.parametrize(
+    ("name", "noise", "form"),
+    [
+        ("advection_diffusion", 0.05, "series"),  # short in t: by integrals ten times the error
+        ("burgers", 0.05, "weak"),
+        ("kuramoto_sivashinsky", 0.01, "weak"),
+        ("burgers", 0.0, "series"),
+    ],
+)
+def test_integrals_are_used_where_they_leave_independent_rows(name, noise, form):
+    data = load(name, derivatives="auto", noise=noise, random_state=301, cross_terms=True)
+    assert data.X_train.attrs["form"] == form
+    assert load(name, derivatives="auto", noise=noise).X_train.attrs["form"] == "series"
 
 
 # --- more problems -----------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from ._derivatives import DIFFERENCE, FOURIER, SPLINE, Array, Method, check_unif
 from ._series import MOST_MISSING, Basis, Series, Whole
 from ._weak import TestFunctions
 
-DERIVATIVES = ("auto", "weak", "accurate", "paper")
+DERIVATIVES = ("auto", "series", "weak", "accurate", "paper")
+FROM_SERIES = DERIVATIVES[:3]  # that know of noise and of missing points
 ROWS = ("independent", "all")
 MAX_POWER = 3
 # How much noisier than usual a derivative may be near an end that is not periodic. Where
@@ -133,36 +134,38 @@ def from_field(
     Parameters
     ----------
     u : one field, or several by name, ``{"u": u, "v": v}``; the target is then a table with the
-        columns u_t, v_t. With "auto" and "weak", up to a fifth of the points may be NaN.
+        columns u_t, v_t. With the first three ``derivatives``, up to a fifth of the points may
+        be NaN.
     x, t : increasing. x must be uniform where it is periodic; else any spacing will do, though
         "paper" takes uniform ones only.
     order : the highest derivative in x.
     varying : "x", "t" or both, the coordinates along which coefficients change. Rows come in their
         order, so ``y.to_numpy().reshape(n_varying, -1)`` is the image of u_t.
-    derivatives : "auto", from one series, waves in a periodic x and polynomials in t and any other
-        x, in which each wave is shrunk by the noise that the shortest waves show. There are about
-        as many rows as the series has numbers, so that each tells something of its own, and none
-        near ends where the series is unsure. A field without noise is differentiated as by
-        "accurate", at as many points. Or "weak", integrals of the same series over the direction
-        in which coefficients do not vary, times bumps; derivatives along it are moved to the bumps
-        where they can be. Less noise where that direction is long, but a product of two such
-        columns means nothing, so products must be columns (``cross_terms=True``). Or "accurate",
-        of every point as it is, Fourier in a periodic x, splines of degree 7 else. Or "paper",
-        second-order differences in t; Fourier in a periodic x, differences in another.
+    derivatives : "series", one for the whole field, waves in a periodic x and polynomials in t and
+        any other x, in which each wave is shrunk by the noise that the shortest waves show. There
+        are about as many rows as the series has numbers, and none near ends where it is unsure. A
+        field without noise is differentiated as by "accurate", at as many points. Or "weak",
+        integrals of the same series over the direction in which coefficients do not vary, times
+        bumps; derivatives along it are moved to the bumps where they can be. Less noise, but fewer
+        different rows where that direction is short; and a product of two such columns means
+        nothing, so products must be columns (``cross_terms=True``). Or "auto", the series; with
+        ``cross_terms`` integrals, where a noisy field has no fewer independent rows by them. Or
+        "accurate", of every point as it is, Fourier in a periodic x, splines of degree 7 else. Or
+        "paper", second-order differences in t; Fourier in a periodic x, differences in another.
     cross_terms : add products of powers up to 3 and derivatives, as columns like ``"u**2*u_x"``.
     periodic : x covers one period, without its end point.
-    rows : of "auto" and "weak", "independent" or "all". At every point of the grid a smoothed field
+    rows : of the first three, "independent" or "all". At every point of the grid a smoothed field
         repeats itself, and a criterion that counts rows is misled; a method that is not (SINDy's
         counts terms, not their coefficients) does better with all.
 
     Returns
     -------
-    X, y : ``X.attrs`` of "auto" and "weak" says what was done: ``noise`` (standard deviation, of
-        each field), ``kept`` (share of its numbers), ``edges`` (points left out at each end of x
-        and t), ``grid`` (values of x and of t among the rows), ``error`` (of each rate of
-        change, root mean square), ``independent`` (the share of the rows of one value of varying
-        whose errors are independent) and ``products`` (whether they are columns already, so that
-        none need be formed).
+    X, y : ``X.attrs`` of the first three says what was done: ``form`` ("series" or "weak"),
+        ``noise`` (standard deviation, of each field), ``kept`` (share of its numbers), ``edges``
+        (points left out at each end of x and t), ``grid`` (values of x and of t among the rows),
+        ``error`` (of each rate of change, root mean square), ``independent`` (the share of the
+        rows of one value of varying whose errors are independent) and ``products`` (whether they
+        are columns already, so that none need be formed).
 
     >>> x, t = np.linspace(0, 2 * np.pi, 32, endpoint=False), np.linspace(0, 1, 16)
     >>> X, y = from_field(np.sin(x[:, None] - t), x, t, order=1)
@@ -175,7 +178,7 @@ def from_field(
     for name in along:
         if name not in ("x", "t"):
             raise unknown_name("varying coordinate", name, ("x", "t"))
-    taken = take(fields, x, t, order, along, derivatives, periodic, rows)
+    taken = take(fields, x, t, order, along, derivatives, periodic, rows, cross_terms)
     X, target = tabulate(taken, fields, x, t, order, along, cross_terms)
     return X, (target if isinstance(u, Mapping) else target["u_t"])
 
@@ -216,8 +219,9 @@ def take(
     derivatives: str,
     periodic: bool,
     rows: str = "independent",
+    products: bool = False,
 ) -> Taken:
-    """Differentiate ``fields``, after checking them."""
+    """Differentiate ``fields``, after checking them; ``products`` are to be columns."""
     if derivatives not in DERIVATIVES:
         raise unknown_name("derivatives", derivatives, DERIVATIVES)
     if rows not in ROWS:
@@ -225,13 +229,16 @@ def take(
     if order < 1:
         raise ValueError(f"order must be at least 1, got {order}")
     for name, values in fields.items():
-        _check_field(name, values, x, t, holes=derivatives in ("auto", "weak"))
+        _check_field(name, values, x, t, holes=derivatives in FROM_SERIES)
         if periodic:
             _check_periodic(name, values)
+    given = fields, x, t, order, along, periodic, rows == "all"
     if derivatives == "auto":
-        return _from_series(fields, x, t, order, along, periodic, rows == "all")
+        return _from_either(*given) if products and len(along) == 1 else _from_series(*given)
+    if derivatives == "series":
+        return _from_series(*given)
     if derivatives == "weak":
-        return _from_integrals(fields, x, t, order, along, periodic, rows == "all")
+        return _from_integrals(*given)
     return _from_points(fields, x, t, derivatives, periodic)
 
 
@@ -404,6 +411,7 @@ def _report(
     kept = {name: float(one.gain.mean()) for name, one in series.items()}
     only = next(iter(series)) if len(series) == 1 else None
     return {
+        "form": "series",
         "noise": noise[only] if only else noise,
         "kept": kept[only] if only else kept,
         "edges": edges,
@@ -528,7 +536,36 @@ def _from_integrals(
     doubt = _doubt(series, of, along)
     if all(one.clean for one in series.values()):
         doubt = doubt._replace(independent=_alone(along, rows, columns))
-    return Taken(*of(series), rows, columns, _report(series, rows, columns, edges, doubt))
+    report = _report(series, rows, columns, edges, doubt) | {"form": "weak"}
+    return Taken(*of(series), rows, columns, report)
+
+
+def _from_either(
+    fields: dict[str, Array],
+    x: Array,
+    t: Array,
+    order: int,
+    along: list[str],
+    periodic: bool,
+    every: bool,
+) -> Taken:
+    """Integrals, if a noisy field has no fewer independent rows by them than by its series.
+
+    Their errors are always smaller; but where the direction they run along is short, bumps overlap,
+    and what is left are too few different rows to tell terms apart.
+    """
+    given = fields, x, t, order, along, periodic
+    series = _from_series(*given, every)
+    fitted, *_ = _fit(fields, x, t, order, periodic)
+    if all(one.clean for one in fitted.values()):
+        return series
+    try:
+        weak = _from_integrals(*given, every)
+    except ValueError:  # not even one bump fits
+        return series
+    other = "t" if along == ["x"] else "x"
+    count = [one.report["grid"][other] * one.report["independent"] for one in (series, weak)]
+    return weak if count[1] >= count[0] else series
 
 
 # --- checks ------------------------------------------------------------------------------------

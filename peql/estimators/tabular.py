@@ -22,7 +22,7 @@ from tqdm import tqdm
 from .. import primitives as P
 from .._suggest import unknown_name
 from ..engine.criterion import CONSISTENT, information
-from ..engine.moves import as_found, as_trained, polish, refine
+from ..engine.moves import as_found, as_trained, polish, reduced, refine
 from ..engine.products import DEGREE, by_step, sums_of_products
 from ..engine.rows import Arranged, arrange
 from ..engine.search import search
@@ -99,8 +99,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     refine : remove spare weights and solve for the rest in float64 after training.
     protocol : "refined", or "paper": the paper's own 34,800 steps, rates and schedules, and nothing
         after them; ``max_iter``, ``l0_weight`` and ``refine`` then have no say.
-    validation_fraction : share of the rows of each t that is held out to choose among trials; of
-        the rows of a field (``peql.datasets.from_field``) none are.
+    validation_fraction : share of the rows of each t that is held out to choose among trials.
     device : where to train, "cpu" or "cuda".
     verbose : show a progress bar when run in a terminal.
     random_state : seed; the same seed gives the same equation.
@@ -199,8 +198,6 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
                 x,
                 t,
                 y,
-                # The points of a field's grid are a quadrature: errors that cancel over all of
-                # them do not over a random part.
                 validation_fraction=self.validation_fraction if held_out else 0.0,
                 pool_below=self._pool_below,
                 random=np.random.default_rng(seed),
@@ -208,20 +205,17 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
                 centred=centred,
             )
 
-        def trained_outcomes() -> list[Outcome]:
-            return self._trained(arranged_rows(centred=True, held_out=self._field is None), seed)
-
         if self.method == "network" or self.protocol == "paper":
-            return trained_outcomes()
+            return self._trained(arranged_rows(centred=True), seed)
         everything = arranged_rows(centred=False, held_out=False)
-        if self._sums:
-            outcomes = self._summed(everything)
-        else:
-            outcomes = self._searched(everything, arranged_rows(centred=False), seed)
-        if self.method == "search" or any(_exact(o, self._field) for o in outcomes):
+        look = self._summed if self._sums else self._searched
+        outcomes = look(everything, arranged_rows(centred=False), seed)
+        # Where products are columns, and integrals have no others, there are no other forms.
+        linear = self._sums and self._field is not None and self._field.degree == 1
+        if self.method == "search" or linear or any(_exact(o, self._field) for o in outcomes):
             return outcomes
-        trained = trained_outcomes()
-        if self._refines and self._field is None:
+        trained = self._trained(arranged_rows(centred=True), seed)
+        if self._refines:
             everything = arranged_rows(centred=True, held_out=False)
             points = everything.points
             trained = [replace(o, fit=polish(o.fit, points), arranged=everything) for o in trained]
@@ -233,14 +227,18 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         default = isinstance(self.primitives, str) and self.primitives == "default"
         return self._field is not None and default
 
-    def _summed(self, arranged: Arranged) -> list[Outcome]:
+    def _summed(self, everything: Arranged, part: Arranged, seed: int) -> list[Outcome]:
         """The best sum of products of columns, and others that fit the rows as well."""
         started = time.perf_counter()
         assert self._field is not None
-        exact = self._field.exact / arranged.scales.y**2
-        fits = sums_of_products(arranged.points, self._field.independent, exact, self._field.degree)
+        exact, degree = self._field.exact / everything.scales.y**2, self._field.degree
+        fits = sums_of_products(everything.points, self._field.independent, exact, degree)
         seconds = time.perf_counter() - started
-        return [Outcome(fit, arranged, "search", seconds, np.nan) for fit in fits]
+        held_out = [_pooled(polish(fit, part.points), part.held_out) for fit in fits]
+        return [
+            Outcome(fit, everything, "search", seconds, error)
+            for fit, error in zip(fits, held_out, strict=True)
+        ]
 
     def _searched(self, everything: Arranged, part: Arranged, seed: int) -> list[Outcome]:
         """What the search finds on all rows: the best form, and others that fit as well.
@@ -263,7 +261,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         outcomes = []
         for one in found:
             fit = as_found(one.formula, one.weights, one.constant, points)
-            fit = polish(fit, points)
+            fit = polish(reduced(fit, points) if self._field else fit, points)
             held_out = _pooled(polish(fit, part.points), part.held_out)
             seconds = time.perf_counter() - started
             outcomes.append(Outcome(fit, everything, "search", seconds, held_out))
