@@ -69,7 +69,8 @@ def check_table(X: Any, labels: str | None = None) -> Any:
 def _plain(values: Any) -> Any:
     """What is masked as NaN; of whole numbers without end, an error that says so."""
     if isinstance(values, np.ma.MaskedArray):
-        return values.astype(float).filled(np.nan) if values.mask.any() else values.data
+        missing = np.ma.getmaskarray(values)
+        return np.where(missing, np.nan, values.data) if missing.any() else values.data
     if not isinstance(values, (pd.DataFrame, pd.Series)):
         array = np.asarray(values)
         if array.dtype == object and array.ndim == 1 and all(isinstance(v, Real) for v in array):
@@ -112,7 +113,9 @@ def _check_frame(frame: pd.DataFrame, labels: str | None) -> pd.DataFrame:
     if twice:
         raise ValueError(f"columns {twice} of X are there more than once: rename or drop them")
     objects = {c: as_numbers(frame[c]) for c in frame if _holds_numbers(frame[c])}
-    frame = frame.assign(**objects) if objects else frame
+    frame = frame.copy() if objects else frame
+    for name, column in objects.items():
+        frame[name] = column
     other = {
         str(c): str(kind)
         for c, kind in frame.dtypes.items()
