@@ -24,7 +24,8 @@ from ..engine.solver import Points
 from ..solution import Solution
 from .comparison import form
 
-# The limits, and why they are where they are; the chapter on noise says how often they are wrong.
+# The limits, and why they are where they are. The chapter on noise tries each of them looser and
+# stricter on tables whose law is known (``peql.chapters.robustness.verdict_limits``).
 EXPLAINED = 0.5  # share of y's variance on held-out rows: below, the noise is larger than the law
 CHANCE = 1e-3  # of an error on held-out rows so much larger than on fitted ones, by the law's noise
 ROWS_PER_NUMBER = 2.0  # rows for each number fitted: as in the criterion, more would interpolate
@@ -32,7 +33,9 @@ CERTAIN = 3.0  # a coefficient's size over its standard error: noise gets there 
 # Share of the residuals that a generic model may predict: it predicts nothing of what a right law
 # leaves, and most of what a missing term leaves. This is in between.
 PATTERN = 0.25
-# How much better than any other form, in the units of Schwarz's criterion: odds of exp(-3) to one.
+# How much better than any other form, in the units of Schwarz's criterion, -2 log odds: a rival at
+# this distance is the truth once in 1 + exp(3) times. With 3, once in 5 or 6, wrong laws that one
+# table in a hundred may be would soon be used up; with 10, more right laws are refused for nothing.
 MARGIN = 6.0
 NEGLIGIBLE = 1e-6  # share of y's variance; a pattern in smaller residuals does not matter
 ROWS = 3000  # rows, at most, in which a pattern is looked for

@@ -205,6 +205,18 @@ def refusals(tables: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("check")
 
 
+def scaling(fits: pd.DataFrame) -> pd.DataFrame:
+    """CPU time and peak memory of single fits, over what grows."""
+    shown = fits.sort_values(["grows", "size"]).set_index(["grows", "size"])
+    columns = {
+        "table_rows": "rows of the table",
+        "cpu_seconds": "CPU seconds",
+        "megabytes": "peak memory, MB",
+        "equation": "equation",
+    }
+    return shown[list(columns)].rename(columns=columns)
+
+
 @styled
 def figure(results: pd.DataFrame) -> Figure:
     """The share of trials with the true terms over noise, rows per t and values of t."""
