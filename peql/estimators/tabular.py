@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import sympy
 import torch
+from scipy.stats import chi2
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -37,6 +38,7 @@ from .checks import check_table, check_target, column_indices, dates_as_days, nu
 
 RESTARTS = 3  # times a trial that blew up begins again
 MOST_STEPS = 512  # of a batch
+SPARE = 0.05  # chance that noise gives additional numbers more to do, at which they are not spare
 METHODS = ("auto", "network", "search")
 PROTOCOLS = ("refined", "paper")
 MOST_FEATURES = 256  # at 100 the search takes a quarter of a minute, and its time goes with them
@@ -108,6 +110,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     ----------
     alternatives_ : DataFrame, other forms that are also consistent with the rows, and how much
         worse each is by the criterion.
+    solutions_ : list of Solution, the best and the alternatives.
     prunings_ : DataFrame, the best equation of each number of weights that refinement tried.
     """
 
@@ -189,6 +192,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         )
         near = table[table["difference"].between(-np.inf, CONSISTENT)].sort_values("difference")
         near = near[pd.Series(other)[near.index]].drop_duplicates("form")
+        self.solutions_ = [solutions[k] for k in (self.best_trial_, *near.index)]
         columns = ["equation", "difference", "train_error", "complexity", "method"]
         return near[columns].reset_index(drop=True)
 
@@ -666,15 +670,30 @@ def _pooled(fit: Fit, points: Points) -> float:
 
 
 def _same_function(one: Outcome, other: Outcome) -> bool:
-    """Whether two outcomes predict the same, up to a hundredth of what they leave unexplained."""
+    """Whether two outcomes predict the same, up to a hundredth of what they leave unexplained.
+
+    Numbers that the other has in addition may fit as much of the noise as such numbers do: it is
+    then the one with spare numbers, a straight line as a·exp(b·x) + c with a small b.
+    """
     points = one.arranged.points
 
     def predicted(outcome: Outcome) -> Tensor:
         rows, fit = outcome.arranged.points, outcome.fit
         return fit.formula(rows.spread(fit.weights), rows.x) * rows.mask
 
-    apart = float((predicted(one) - predicted(other)).square().sum() / points.count.sum())
-    return apart <= 1e-4 * one.fit.pooled_error(points) + 1e-15 * float(points.variance)
+    n_rows = float(points.count.sum())
+    apart = float((predicted(one) - predicted(other)).square().sum()) / n_rows
+    spare = _n_numbers(other.fit) - _n_numbers(one.fit)
+    noise = one.fit.pooled_error(points) / max(n_rows - _n_numbers(one.fit), 1.0)
+    idle = float(chi2.isf(SPARE, spare)) * noise if spare > 0 else 0.0
+    same = max(1e-4 * one.fit.pooled_error(points), idle)
+    return apart <= same + 1e-15 * float(points.variance)
+
+
+def _n_numbers(fit: Fit) -> int:
+    """How many numbers were fitted: one for a constant weight, one at each t for another."""
+    n_constant = sum(fit.constant)
+    return n_constant + (len(fit.constant) - n_constant) * len(fit.weights) * fit.weights.shape[-1]
 
 
 def _exact(outcome: Outcome, field: FieldRows | None) -> bool:
