@@ -57,6 +57,7 @@ class Outcome:
     held_out_error: float  # mean squared, scaled units
     restarts: int = 0
     trace: Sequence[Fit] = ()
+    last: bool = False  # nothing is to be tried after it
 
 
 @dataclass(kw_only=True, eq=False, repr=False)  # writes a constructor that only stores
@@ -192,7 +193,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             return self._trained(arranged_rows(centred=True), seed)
         everything = arranged_rows(centred=False, held_out=False)
         outcomes = self._searched(everything, arranged_rows(centred=False), seed)
-        if self.method == "search" or any(o.fit.exact(o.arranged.points) for o in outcomes):
+        if self.method == "search" or any(o.last for o in outcomes):
             return outcomes
         trained = self._trained(arranged_rows(centred=True), seed)
         if self._refines:
@@ -225,7 +226,8 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             fit = polish(reduced(fit, points) if self._field else fit, points)
             held_out = _pooled(polish(fit, part.points), part.held_out)
             seconds = time.perf_counter() - started
-            outcomes.append(Outcome(fit, everything, "search", seconds, held_out))
+            last = one.interrupted or fit.exact(points)
+            outcomes.append(Outcome(fit, everything, "search", seconds, held_out, last=last))
         return outcomes
 
     def _trained(self, arranged: Arranged, seed: int) -> list[Outcome]:
