@@ -14,7 +14,7 @@ from .varpro import descend, errors, evaluated, exchange, project
 
 DESCENTS = 3  # starts at each step that are followed
 MOST_TERMS = 360  # of the first round that are descended from
-MOST_SIMPLE, MOST_NESTED = 500, 900  # terms whose starts are looked at, the smallest first
+MOST_SIMPLE, MOST_NESTED = 500, 1200  # terms whose starts are looked at, the smallest first
 MOST_ADDED = 12  # terms tried with each formula of the beam
 BEAM = 8
 MOST_TOGETHER = 4  # features that are combined with each other
@@ -320,6 +320,8 @@ def screen(rows: Rows, kinds, max_terms: int, max_depth: int, seed: int) -> Iter
     simple = [t for t in terms if t.n_weights == 1]
     laws = [t for t in terms if t.n_weights > 1 and t.n_weights == t.n_exponents]
     nested = [t for t in terms if t.n_weights > 1 and t.n_weights > t.n_exponents]
+    # An exponent is nearly always a whole number: no weight of its own.
+    nested.sort(key=lambda t: (t.n_weights - t.n_exponents, t.size))
     simple, nested = simple[:MOST_SIMPLE], nested[:MOST_NESTED]
     few = Screen(rows, plain, seed)
     best = [few.empty()]
@@ -335,10 +337,14 @@ def screen(rows: Rows, kinds, max_terms: int, max_depth: int, seed: int) -> Iter
     small = Screen(rows, [*plain, *simple], seed)
     singles = sorted(small.singles(), key=lambda s: s.score)
     yield singles
-    deep = sorted(Screen(rows, nested, seed).singles(), key=lambda s: s.score)
+    inner = Screen(rows, nested, seed)
+    deep = sorted(inner.singles(), key=lambda s: s.score)
     yield deep
-    pairs = sorted(small.pairs(), key=lambda s: s.score)
-    yield pairs
+    pairs: list[State] = []
+    for some in (small, inner) if max_terms > 1 else ():
+        found = some.pairs()
+        yield found
+        pairs = sorted([*pairs, *found], key=lambda s: s.score)
     waves = [s for s in singles if len(s.columns) > 2]
     waves = [*waves[: BEAM // 2], *(s for s in waves[BEAM // 2 :] if s.terms[0].size <= 4)]
     tried = set()

@@ -66,6 +66,7 @@ class Candidate:
     exact: bool  # fits to rounding error
     text: str
     model: Model = field(repr=False)
+    interrupted: bool = False  # by Ctrl-C, before the search was through
 
     @property
     def found_nothing(self) -> bool:
@@ -232,15 +233,15 @@ def _search(
     exact = EXACT * variance(few) * few.total
     pool: list[State] = []
     models: list[Model] = []
+    interrupted = False
     bar = tqdm(desc="searching", unit=" rounds", disable=None if progress else True, leave=False)
     try:
         for states in screen(few, kinds, max_terms, max_depth, seed):
             pool += states
             bar.set_postfix_str(f"{len(pool)} forms, best {told(pool)}", refresh=False)
             bar.update()
-            found = [s for s in states if s.sse.sum() <= exact]
-            if found:
-                best = sorted(found, key=lambda s: s.score)[:6]
+            best = sorted((s for s in states if s.sse.sum() <= exact), key=lambda s: s.score)[:6]
+            if best:
                 models = [m for s in best for m in to_models(s, judge)]
                 models = [m for m in models if is_exact(m, judge)]
                 if models:
@@ -250,6 +251,7 @@ def _search(
         models = [m for m in models if np.isfinite(m.score)]
         models = [reduced(m, judge, lambda: rows.work.out) for m in to_reduce(models, judge)]
     except KeyboardInterrupt:
+        interrupted = True
         warnings.warn("interrupted: the best formula so far is kept", stacklevel=2)
         if not models:
             models = [m for s in chosen(pool, few)[:4] for m in to_models(s, judge)]
@@ -257,7 +259,8 @@ def _search(
         bar.close()
     models = [m for m in models if not judge.interpolates(m)]
     models = or_nothing(distinct(models), pool, judge)
-    return [candidate(m, rows, judge) for m in models]
+    found = [candidate(m, rows, judge) for m in models]
+    return [replace(one, interrupted=interrupted) for one in found]
 
 
 def or_nothing(models: list[Model], pool: list[State], judge: Judge) -> list[Model]:

@@ -59,6 +59,7 @@ class Outcome:
     held_out_error: float  # mean squared, scaled units
     restarts: int = 0
     trace: Sequence[Fit] = ()
+    last: bool = False  # nothing is to be tried after it
 
 
 @dataclass(frozen=True)
@@ -214,9 +215,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         everything = arranged_rows(centred=False, held_out=False)
         look = self._summed if self._sums else self._searched
         outcomes = look(everything, arranged_rows(centred=False), seed)
-        # Where products are columns, and integrals have no others, there are no other forms.
-        linear = self._sums and self._field is not None and self._field.degree == 1
-        if self.method == "search" or linear or any(_exact(o, self._field) for o in outcomes):
+        if self.method == "search" or any(o.last for o in outcomes):
             return outcomes
         trained = self._trained(arranged_rows(centred=True), seed)
         if self._refines:
@@ -240,7 +239,13 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         seconds = time.perf_counter() - started
         held_out = [_pooled(polish(fit, part.points), part.held_out) for fit in fits]
         return [
-            Outcome(fit, everything, "search", seconds, error)
+            Outcome(
+                *(fit, everything, "search", seconds, error),
+                # Where products are columns, and integrals have no others, there are no more forms.
+                last=degree == 1
+                or fit.exact(everything.points)
+                or bool((fit.error <= exact).all()),
+            )
             for fit, error in zip(fits, held_out, strict=True)
         ]
 
@@ -268,7 +273,8 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             fit = polish(reduced(fit, points) if self._field else fit, points)
             held_out = _pooled(polish(fit, part.points), part.held_out)
             seconds = time.perf_counter() - started
-            outcomes.append(Outcome(fit, everything, "search", seconds, held_out))
+            last = one.interrupted or fit.exact(points)
+            outcomes.append(Outcome(fit, everything, "search", seconds, held_out, last=last))
         return outcomes
 
     def _trained(self, arranged: Arranged, seed: int) -> list[Outcome]:
@@ -694,13 +700,6 @@ def _n_numbers(fit: Fit) -> int:
     """How many numbers were fitted: one for a constant weight, one at each t for another."""
     n_constant = sum(fit.constant)
     return n_constant + (len(fit.constant) - n_constant) * len(fit.weights) * fit.weights.shape[-1]
-
-
-def _exact(outcome: Outcome, field: FieldRows | None) -> bool:
-    """Whether nothing is left that another form could explain."""
-    fit, arranged = outcome.fit, outcome.arranged
-    least = field.exact / arranged.scales.y**2 if field else 0.0
-    return fit.exact(arranged.points) or bool((fit.error <= least).all())
 
 
 def _criterion(outcome: Outcome, field: FieldRows | None) -> float:
