@@ -1,6 +1,6 @@
 """Speed and memory in one run: a step, a trial, and how both grow.
 
-    python benchmarks/bench.py            # about five minutes on one core
+    python benchmarks/bench.py            # about ten minutes on one core
     python benchmarks/bench.py --quick    # a minute: fewer sizes, no whole trials
 
 Times on a shared machine are noisy; the ratios, listed once more at the end, compare things that
@@ -18,6 +18,7 @@ from statistics import median
 import torch
 
 import peql
+from peql.datasets.classbench import LAWS
 from peql.engine.training import Descent
 from peql.nn import SymbolicNetwork
 from peql.primitives import Layout
@@ -70,6 +71,24 @@ def milliseconds(*steps: Callable, rounds: int = 15) -> list[float]:
     return [median(seen) for seen in times]
 
 
+def seconds_of_a_trial() -> float:
+    """CPU seconds of one SEQL trial on f1: the unit in which a search is measured."""
+    data = peql.datasets.load("f1")
+    model = peql.SEQL(varying="t", method="network", random_state=300, verbose=False)
+    start = time.process_time()
+    model.fit(data.X_train, data.y_train)
+    return time.process_time() - start
+
+
+def seconds_of_a_law(law: str, noise: float) -> float:
+    """CPU seconds that SEQL, as it is set by default, takes for one law of ClassBench."""
+    data = peql.datasets.load(law, random_state=300, noise=noise)
+    model = peql.SEQL(varying=data.varying, random_state=300, verbose=False)
+    start = time.process_time()
+    model.fit(data.X_train, data.y_train)
+    return time.process_time() - start
+
+
 def table(title: str, header: str, rows: list[tuple]) -> None:
     """Print rows under a title."""
     print(f"\n{title}\n{header}", flush=True)
@@ -114,6 +133,7 @@ def main() -> None:
             for model in ("SEQL", "HEQL"):
                 for refine in (False, True):
                     options = {"varying": "t", "random_state": 0, "verbose": False}
+                    options["method"] = "network"
                     estimator = getattr(peql, model)(refine=refine, **options)
                     start = time.process_time()
                     estimator.fit(data.X_train, data.y_train)
@@ -126,6 +146,15 @@ def main() -> None:
             )
         header = "     model        data     refined  trained only"
         table("CPU seconds a trial", header, rows)
+        unit = seconds_of_a_trial()
+        rows = []
+        for noise in (0.0, 0.01, 0.1):
+            times = [seconds_of_a_law(law, noise) / unit for law in LAWS]
+            rows.append((f"{noise:.0%}", median(times), max(times)))
+            ratios[f"a law at {noise:.0%} noise / a SEQL trial on f1, median"] = median(times)
+            ratios[f"a law at {noise:.0%} noise / a SEQL trial on f1, worst"] = max(times)
+        title = f"a ClassBench law, in units of a SEQL trial on f1 ({unit:.1f} CPU seconds)"
+        table(title, "     noise      median       worst", rows)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"\npeak memory of this run: {peak:.0f} MB\n\nratios of this run")
     for what, ratio in ratios.items():

@@ -38,6 +38,18 @@ BAD_TABLES = {
         lambda X: with_nan(X).to_numpy(),
         "NaN or infinity: column number 0 has 2, column number 1 has 1",
     ),
+    "masked": (
+        lambda X: np.ma.masked_greater(X.to_numpy(), 2.9),
+        "NaN or infinity: column number 0 has ",
+    ),
+    "too large": (
+        lambda X: X.assign(x=[*X["x"][:3], 10**400, *X["x"][4:]]),
+        "column 'x', row 4: 1000.* too large for a floating-point number",
+    ),
+    "too large, in lists": (
+        lambda X: [[10**400, 1.0]] * len(X),
+        "column 0, row 1: 1000.* too large for a floating-point number",
+    ),
     "text": (lambda X: X.assign(s="north"), "hold no numbers.*'s'.*Drop them, or encode"),
     "numbers as text": (lambda X: X.astype({"x": str}), "hold no numbers.*'x'"),
     "categories": (
@@ -71,6 +83,8 @@ def test_bad_tables(case, cls, f1):
 BAD_TARGETS = {
     "NaN": (lambda y: y.where(y.index != 3), "y has 1 values that are NaN or infinity: drop"),
     "NaN in a list": (lambda y: [np.nan, *y[1:]], "y has 1 values that are NaN"),
+    "masked": (lambda y: np.ma.masked_array(y, mask=y.index == 3), "y has 1 values that are NaN"),
+    "too large": (lambda y: [10**400, *y[1:]], "column 'y', row 1: 1000.* too large"),
     "infinity": (lambda y: y.where(y.index != 3, -np.inf), "y has 1 values"),
     "missing, nullable": (lambda y: y.convert_dtypes().where(y.index > 4), "y has 5 values"),
     "text": (lambda y: y.astype(str) + " m", "y holds no numbers.*pass a numeric column"),

@@ -3,13 +3,15 @@
 import json
 import re
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 import sympy
 import torch
 
 from peql import datasets, results
-from peql.chapters import analytic, claims, future, paper, protocol, robustness, scrub
+from peql.chapters import analytic, claims, fields, future, paper, protocol, robustness, scrub
 from peql.engine.training import PAPER
 from peql.nn import SymbolicNetwork
 
@@ -220,3 +222,32 @@ def test_the_protocol_is_told_from_as_many_trials_as_there_are(stored, n: int) -
     assert analytic.nearness(table).shape[1] == 2
     functions = paper.table("analytic_mse", "best")
     assert all(len(analytic.best_printed(table, f, "HEQL")) in (0, 4) for f in functions)
+
+
+def field_rows(n):
+    """The first rows of a study of noisy fields."""
+    cases = [
+        ("burgers", 0.01, "SEQL", "series", True, 1e-6),
+        ("burgers", 0.0, "SINDy", "series", True, 1e-17),
+        ("kuramoto_sivashinsky", 0.05, "SEQL", "series", False, 1.0),
+        ("kuramoto_sivashinsky", 0.05, "SEQL", "weak", True, 2e-3),
+        ("fitzhugh_nagumo_u", 0.2, "SEQL", "series", False, np.nan),
+    ]
+    names = ["equation", "noise", "method", "derivatives", "true_terms", "coefficient_mse"]
+    rows = pd.DataFrame(cases[:n], columns=names).astype({"true_terms": bool})
+    return rows.assign(
+        seed=0, found="u*u_x*a(t) + u_xx", limit_coefficient_mse=1e-6, cpu_seconds=2.0
+    )
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_the_study_of_noisy_fields_is_shown_however_far_it_got(n):
+    rows = field_rows(n)
+    shown = ["advection_diffusion", "burgers", "kuramoto_sivashinsky"]
+    assert ("not been run" in fields.summary(rows)) == (n == 0)
+    assert len(fields.recovery(rows, shown)) == min(n, 4)
+    assert len(fields.errors(rows, shown)) == rows["true_terms"].sum()
+    assert len(fields.missed(rows)) == (~rows["true_terms"]).sum()
+    drawn = fields.figure(rows, shown)
+    drawn.canvas.draw()
+    plt.close(drawn)

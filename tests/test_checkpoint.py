@@ -159,6 +159,15 @@ def vast(path):
         )
 
 
+def tangled(path, n_units, *back):
+    """Each unit reads those so many places before it: small in the file, vast as an equation."""
+    units = [["sin", [[[1.0, max(k - b, 0)] for b in back]]] for k in range(n_units)]
+    values = primitives.get("sin").torch(torch.from_numpy(checkpoint.PROBES)).tolist()
+    last = json.loads(str(contents(path)["header"]))["solution"]["output"]
+    output = [[c, n_units] for c, _ in last]
+    solution_with(path, units=units, meaning={"sin": [1.0, *values]}, output=output)
+
+
 def text_member(path):
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("readme.txt", "hello")
@@ -200,6 +209,8 @@ DAMAGE = {
     "many units": lambda path: solution_with(path, units=[["one", []]] * 20_000),
     "meaning": lambda path: solution_with(path, meaning={"square": [1.0, 2.0]}),
     "vast": lambda path: vast(path),
+    "written out": lambda path: tangled(path, 60, 0, 1),
+    "deep": lambda path: tangled(path, 5000, 0),
     "t": lambda path: rewrite(path, t=contents(path)["t"][:3]),
     "scale": lambda path: rewrite(path, x_scale=np.ones(5)),
 }

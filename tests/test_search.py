@@ -76,9 +76,42 @@ def test_interrupted_the_best_so_far_is_returned(monkeypatch):
     assert not best.found_nothing
 
 
-def test_out_of_time_the_best_so_far_is_returned():
+def test_with_little_effort_the_best_so_far_is_returned_whatever_the_clock_says(monkeypatch):
     law, low, high, *_ = LAWS["ideal gas"]
-    assert search(points(law, low, high, noise=0.01), max_seconds=0.0, progress=False)
+    data = points(law, low, high, noise=0.01)
+    assert search(data, effort=0.0, progress=False)
+    first = search(data, effort=0.01, progress=False)[0]
+    monkeypatch.setattr("time.perf_counter", lambda: 1e9)
+    again = search(data, effort=0.01, progress=False)[0]
+    assert first.text == again.text and (first.weights == again.weights).all()
+
+
+UNITS = {
+    "saturation": (LAWS["Michaelis-Menten"], [37.0], 1e-3),
+    "decay": (LAWS["decay"], [0.02], 250.0),
+    "rest energy": ((lambda x, p: np.sqrt(x**2 + p[0] ** 2), 0.1, 4, 1, 1), [60.0], 0.01),
+    "line and logarithm": (
+        (lambda x, p: p[0] * (x - 1.1 * np.log(x)) + p[1], 0.1, 1.1, 2, 1),
+        [500.0],
+        7.0,
+    ),
+    "two temperatures": (
+        (lambda x, z, p: p[0] * (x**4 - z**4), [1, 1], [3, 3], 1, 1),
+        [10.0, 10.0],
+        1e-3,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_the_form_does_not_depend_on_the_units(name):
+    (law, low, high, n_free, n_shared), x_unit, y_unit = UNITS[name]
+    data = points(law, low, high, noise=1e-3)
+    best = search(data, progress=False)[0]
+    data.x, data.y = data.x * torch.tensor(x_unit), data.y * y_unit
+    other = search(data, progress=False)[0]
+    assert (best.n_free, best.n_shared) == (other.n_free, other.n_shared) == (n_free, n_shared)
+    assert best.text == other.text
 
 
 def test_rows_may_be_ragged():

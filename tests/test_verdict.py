@@ -7,11 +7,16 @@ import sympy
 from small import QUICK
 
 import peql
+from peql import primitives as P
 from peql import results
 from peql.analysis.comparison import form
-from peql.analysis.verdict import trade_off, verdict
+from peql.analysis.verdict import MARGIN, _chance, _refitted, _steps, trade_off, verdict
 from peql.chapters import robustness
 from peql.columns import select
+from peql.engine.formula import Formula, Unit
+from peql.engine.moves import as_found, polish
+from peql.engine.rows import arrange
+from peql.estimators.tabular import Outcome, _same_function
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +71,56 @@ def test_error_falls_with_the_number_of_weights(data):
     assert front["weights"].iloc[-1] == model.formula_.n_weights
 
 
+@pytest.mark.parametrize("bend", [0.0, 0.2])
+def test_numbers_that_only_fit_noise_make_no_other_form(bend):
+    """A line with a spare square is the line, unless the square has something to do."""
+    random = np.random.default_rng(0)
+    t, x = np.repeat([[1.0], [2.0], [3.0]], 40, axis=0), random.uniform(-1, 1, (120, 1))
+    y = (t + t * x + bend * x**2)[:, 0] + 0.05 * random.standard_normal(120)
+    arranged = arrange(x, t, y, validation_fraction=0.0, pool_below=0, random=random)
+    one, square = Unit(P.get("one"), ()), Unit(P.get("square"), (((None, 0),),))
+    line = Formula(1, (one,), ((0, 0), (1, 1)))
+    parabola = Formula(1, (one, square), ((0, 0), (1, 1), (2, 2)))
+    found = []
+    for formula in (line, parabola):
+        start = np.full((3, formula.n_weights), 0.1)
+        fit = as_found(formula, start, (False,) * formula.n_weights, arranged.points)
+        found.append(Outcome(polish(fit, arranged.points), arranged, "search", 0.0))
+    assert _same_function(*found) == (bend == 0)
+    assert not _same_function(*reversed(found)) or bend == 0
+
+
+def test_a_rival_within_the_margin_is_named_and_refuses(data, monkeypatch):
+    model = peql.SEQL(**QUICK).fit(data.X_train, data.y_train)
+    for difference, trusted in ((MARGIN - 1, False), (MARGIN + 1, True)):
+        rival = {"equation": ["x**3*a(t)"], "difference": [difference]}
+        monkeypatch.setattr(model, "alternatives_", pd.DataFrame(rival))
+        judged = verdict(model, data.X_train, data.y_train, repeats=0)
+        assert judged.trustworthy == trusted
+        assert ("x**3*a(t)" in str(judged)) != trusted
+
+
+def test_held_out_rows_may_be_as_much_worse_as_few_rows_make_them(data):
+    """Seven rows and three numbers a group: three times the error is no wonder."""
+    solution = peql.SEQL(**QUICK).fit(data.X_train, data.y_train).solution_
+    groups = len(solution.t)
+    few = _chance(3.0, 1.0, groups, 7 * groups, 3 * groups, solution)
+    many = _chance(3.0, 1.0, 10 * groups, 70 * groups, 3 * groups, solution)
+    assert few > 0.1 > 1e-3 > many
+
+
+def test_a_form_is_fitted_again_to_some_of_the_rows(data):
+    y = disturbed(data, 0.1).to_numpy()
+    model = peql.SEQL(**QUICK).fit(data.X_train, y)
+    step = _steps(model.solution_, data.X_train)
+    half = np.arange(0, len(y), 2)
+    again = _refitted(model, data.X_train, y, step, half)
+    error = (y - again.predict(data.X_train)) ** 2
+    assert error[half].mean() < ((y - model.predict(data.X_train)) ** 2)[half].mean()
+    assert error.mean() < 1.5 * ((y - model.predict(data.X_train)) ** 2).mean()
+    assert again.equation_ == model.equation_
+
+
 # --- the tables that try it ------------------------------------------------------------------
 
 
@@ -87,7 +142,7 @@ def test_every_condition_has_a_law_and_a_table_without_useless_columns():
         law = tasks.LAWS[tasks.choose(condition, rows, noise, 0)]
         expected = {"x", "group"}
         expected |= {"z"} if law.z else set()
-        expected |= {"w"} if condition == "irrelevant column" else set()
+        expected |= {"w"} if condition in ("irrelevant column", "column measured twice") else set()
         assert set(X.columns) == expected
         assert len(y) == rows * tasks.N_GROUPS
 
@@ -110,6 +165,7 @@ def test_rates_count_every_table_once():
             "law": "line",
             "right_form": [True, True, False, False],
             "all_vary": [False, True, True, True],
+            "nothing_found": False,
             "trustworthy": [True, False, False, True],
             "failed": [np.nan, "size of a(group) / its standard error", "p; q", np.nan],
             "equation": "x",
@@ -124,3 +180,27 @@ def test_rates_count_every_table_once():
     assert "1 take for constant" in robustness.verdict_summary(tables)
     assert robustness.wrongly_trusted(tables)["condition"].tolist() == ["constant column"]
     assert robustness.refusals(tables).loc["size / error"].tolist() == [1, 1, 0, 0]
+    assert not robustness.verdict_limits(tables)["wrongly trusted"].any()  # nothing is known
+
+
+def test_other_limits_are_tried_on_what_the_checks_measured():
+    good = {
+        **{"explained": 0.9, "chance": 0.5, "rows_per_number": 9.0, "certainty": 8.0},
+        **{"pattern": 0.0, "margin": np.inf, "beyond_plain": np.inf, "halves": 1.0},
+        **{"nothing_found": False},
+    }
+    tables = pd.DataFrame(
+        [
+            {**good, "right_form": True},
+            {**good, "right_form": True, "margin": 4.0, "halves": np.nan},
+            {**good, "right_form": False, "pattern": 0.4, "halves": np.nan},
+            {**good, "right_form": False, "halves": 0.5},
+        ]
+    )
+    limits = robustness.verdict_limits(tables)
+    both = limits[["wrongly trusted", "right but refused"]].apply(tuple, axis=1)
+    assert set(both[limits["present"]]) == {(0, 1)}
+    assert both["pattern in the residuals", "0.5"] == (1, 1)
+    assert both["better than other forms by", "3"] == (0, 0)
+    assert both["random halves", "none"] == (1, 1)
+    assert limits["present"].sum() == len(robustness.LIMITS)

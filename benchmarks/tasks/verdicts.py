@@ -1,9 +1,10 @@
 """The verdict under test: tables whose law is known, fitted and judged as a reader's own would be.
 
-Each row is one small table, six groups with coefficients of their own. A condition says what is
+Each row is one small table, a few groups with coefficients of their own. A condition says what is
 wrong with it: noise, few rows, x far from zero, a column that does not belong there, a shuffled
 target, or a law that the primitives cannot write. The laws take turns, so that eight seeds show
-each condition each law once; where a condition suits only some laws, those do.
+each condition each law once; where a condition suits only some laws, those do. What every check
+measured is kept, so that other limits can be tried on the same tables.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import sympy
+from scipy import special
 
 import peql
 from peql.analysis.comparison import form
@@ -25,26 +27,43 @@ from peql.columns import select
 
 MEASURES = ("right_form", "trustworthy", "nothing_found", "cpu_seconds")
 SECONDS = 8
-N_GROUPS = 6
+N_GROUPS = 5
+N_SEEDS = 11  # with the conditions: enough tables to see one in a hundred
 PRIMITIVES = ("one", "identity", "square", "sin", "exp", "reciprocal", "product")
 POLYNOMIAL = ("one", "identity", "square", "product")
 FAR = {"x in [1000, 1010]": (1000.0, 1010.0), "x in [280, 320]": (280.0, 320.0)}
+TOO_FEW = "law beyond the primitives"  # a law of the list, primitives that cannot write it
+NO_FORMULA = "law that is no formula"  # one that no primitives here can write
 # What is wrong with the table, rows of a group, noise in units of y's standard deviation.
 CONDITIONS = [
-    *(("noise", rows, noise) for rows in (8, 60) for noise in (0.0, 0.01, 0.05, 0.2)),
+    *(("noise", rows, noise) for rows in (8, 20, 80) for noise in (0.0, 0.01, 0.05, 0.2)),
     *((far, 60, noise) for far in FAR for noise in (0.0, 0.05)),
-    *(("irrelevant column", 60, noise) for noise in (0.0, 0.05)),
+    *(("irrelevant column", rows, noise) for rows, noise in ((60, 0.0), (60, 0.05), (20, 0.1))),
     *((column, 60, 0.05) for column in ("constant column", "index column", "duplicated column")),
+    ("column measured twice", 60, 0.05),
     *(("shuffled target", rows, 0.0) for rows in (8, 60)),
-    *(("law beyond the primitives", 60, noise) for noise in (0.0, 0.05)),
+    *((TOO_FEW, 60, noise) for noise in (0.0, 0.05)),
+    *((NO_FORMULA, 60, noise) for noise in (0.0, 0.05)),
 ]
+# What is kept of the checks, by a short name.
+CHECKS = {
+    "explained": "share of y's variance explained",
+    "chance": "chance of so large an error",
+    "rows_per_number": "rows for each number",
+    "certainty": "size of",
+    "pattern": "share of the residuals' variance",
+    "margin": "how much better than any other form",
+    "beyond_plain": "how much better than lines",
+    "halves": "random halves",
+}
 
 
 @dataclass(frozen=True)
 class Law:
     """y of u (and z) with coefficients, from where to where u and each coefficient go.
 
-    ``forms`` are ways to write it; a shift of u must lead to one of them if it ``shifts``.
+    ``forms`` are ways to write it, none if no formula is the law; a shift of u must lead to one of
+    them if it ``shifts``.
     """
 
     y: Callable[..., np.ndarray]
@@ -98,12 +117,16 @@ LAWS = {
     "ratio": Law(
         lambda u, z, a, b: a * u / z + b, (0, 5), ((1, 3), (-2, 2)), ("a*x/z + b",), z=(1, 4)
     ),
+    "hinge": Law(lambda u, a, b: a * np.maximum(u - b, 0), (0, 6), ((1, 3), (2, 4)), ()),
+    "step": Law(lambda u, a, b: a * (u > b), (0, 6), ((1, 3), (2, 4)), ()),
+    "Bessel": Law(lambda u, a, b: a * special.j0(b * u), (0, 8), ((1, 3), (1, 2)), ()),
+    "saw": Law(lambda u, a, b: a * (u / b - np.floor(u / b)), (0, 6), ((1, 3), (2, 3)), ()),
 }
 
 
 def TASKS() -> Iterator[dict[str, Any]]:
     """Each condition with each seed; what is done of it at any time is fair to all conditions."""
-    for seed in range(3):
+    for seed in range(N_SEEDS):
         for condition, rows, noise in CONDITIONS:
             yield {"condition": condition, "rows": rows, "noise": noise, "seed": seed}
 
@@ -130,7 +153,8 @@ def choose(condition: str, rows: int, noise: float, seed: int) -> str:
         name
         for name, law in LAWS.items()
         if (law.shifts or condition not in FAR)
-        and (condition != "law beyond the primitives" or not _polynomial(law))
+        and bool(law.forms) == (condition != NO_FORMULA)
+        and (condition != TOO_FEW or not _polynomial(law))
     ]
     return names[(seed + CONDITIONS.index((condition, rows, noise))) % len(names)]
 
@@ -164,6 +188,8 @@ def make_table(condition: str, rows: int, noise: float, seed: int) -> pd.DataFra
         columns = {"Unnamed: 0": np.arange(len(group)), **columns}
     if condition == "duplicated column":
         columns["x_again"] = 1000 * u
+    if condition == "column measured twice":
+        columns["w"] = u + 0.001 * np.ptp(u) * random.standard_normal(len(u))
     return pd.DataFrame({**columns, "group": group, "y": y})
 
 
@@ -178,7 +204,7 @@ def run(condition: str, rows: int, noise: float, seed: int) -> dict[str, Any]:
     law = choose(condition, rows, noise, seed)
     started = time.process_time()
     X, y = select(make_table(condition, rows, noise, seed), "y", "group")
-    primitives = POLYNOMIAL if condition == "law beyond the primitives" else PRIMITIVES
+    primitives = POLYNOMIAL if condition == TOO_FEW else PRIMITIVES
     with warnings.catch_warnings(action="ignore"):
         fitted = model(primitives, seed).fit(X, y)
     judged = verdict(fitted, X, y, repeats=0)
@@ -191,10 +217,20 @@ def run(condition: str, rows: int, noise: float, seed: int) -> dict[str, Any]:
     return {
         "law": law,
         "right_form": lawful and is_right(equation, law),
+        "right_named": lawful and any(is_right(s.equation, law) for s in fitted.solutions_),
         "all_vary": n_functions >= len(LAWS[law].coefficients),
         "nothing_found": judged.nothing_found,
         "trustworthy": judged.trustworthy,
         "failed": "; ".join(failed),
         "equation": str(equation),
+        **_measured(judged.checks),
         "cpu_seconds": round(time.process_time() - started, 2),
+    }
+
+
+def _measured(checks: pd.DataFrame) -> dict[str, float]:
+    """What each check saw, NaN if it was not made; of several coefficients the least certain."""
+    return {
+        short: float(f"{checks.loc[checks.index.str.startswith(name), 'value'].min():.4g}")
+        for short, name in CHECKS.items()
     }

@@ -22,7 +22,7 @@ LEAST = 6  # values of t in a piece that are enough to say anything
 EXACT = 1e-6  # relative error at which a formula counts as exact, whatever the standard errors
 ROUNDING = 1e-12  # relative size of a term that is rounding error
 AGREES = 2.0  # root mean square of error / standard error up to which a formula agrees with a(t)
-SECONDS = 10.0  # that the search for one formula may take
+EFFORT = 0.2  # of the search for one formula
 CLOSE = 0.02  # relative error of a formula that is near, but not it
 
 COLUMNS = ["coefficient", "low", "high", "expression", "error", "verdict"]
@@ -111,7 +111,7 @@ def _formula(varying: str, t: np.ndarray, values: np.ndarray) -> tuple[sympy.Exp
     x, y = torch.from_numpy(t / unit)[None, :, None], torch.from_numpy(values / size)[None]
     ones = torch.ones_like(y)
     points = Points(x, y, ones, ones[..., None])
-    best = search(points, max_seconds=SECONDS, progress=False)[0]
+    best = search(points, effort=EFFORT, progress=False)[0]
     box = np.array([[t.min()], [t.max()]])
     names = [varying], ["step"]  # one curve is one step: nothing varies
     equation = read(best.formula, best.weights, *names, [unit], [0.0], size, box=box)

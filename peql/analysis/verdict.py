@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import sympy
+import torch
 from scipy import stats
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
-from ..engine.criterion import CONSISTENT, information
+from ..engine.criterion import information
+from ..engine.moves import as_found, polish
+from ..engine.rows import by_step
+from ..engine.solver import Points
 from ..solution import Solution
 from .comparison import form
 
-# The limits, and why they are where they are; the chapter on noise says how often they are wrong.
+# The limits, and why they are where they are. The chapter on noise tries each of them looser and
+# stricter on tables whose law is known (``peql.chapters.robustness.verdict_limits``).
 EXPLAINED = 0.5  # share of y's variance on held-out rows: below, the noise is larger than the law
-CHANCE = (
-    1e-3  # probability at which the error on held-out rows is called larger than on fitted ones
-)
+CHANCE = 1e-3  # of an error on held-out rows so much larger than on fitted ones, by the law's noise
 ROWS_PER_NUMBER = 2.0  # rows for each number fitted: as in the criterion, more would interpolate
 CERTAIN = 3.0  # a coefficient's size over its standard error: noise gets there in 3 of 1000 cases
 # Share of the residuals that a generic model may predict: it predicts nothing of what a right law
 # leaves, and most of what a missing term leaves. This is in between.
 PATTERN = 0.25
+# How much better than any other form, in the units of Schwarz's criterion, -2 log odds: a rival at
+# this distance is the truth once in 1 + exp(3) times. With 3, once in 5 or 6, wrong laws that one
+# table in a hundred may be would soon be used up; with 10, more right laws are refused for nothing.
+MARGIN = 6.0
 NEGLIGIBLE = 1e-6  # share of y's variance; a pattern in smaller residuals does not matter
 ROWS = 3000  # rows, at most, in which a pattern is looked for
+CERTAINLY = 1e15  # a larger ratio of a coefficient to its error says no more
 LEAST_HALF = 6  # rows of each t in half of a table that are enough to fit it again
 
 
@@ -75,8 +84,8 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     exact = 1e-12 * variance
     numbers = solution.n_numbers()
     n_held = max(int(model.validation_fraction * len(y)), len(solution.t) if held_out > 0 else 1)
-    most = stats.f.ppf(1 - CHANCE, n_held, max(len(y) - n_held - numbers, 1))
-    other = tuple(model.alternatives_["equation"])
+    differences = model.alternatives_["difference"].astype(float)
+    other = tuple(model.alternatives_["equation"][differences < MARGIN])
     rows = [
         _check(
             "columns in the equation",
@@ -93,10 +102,10 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
             "it explains too little of the rows that were held out",
         ),
         _check(
-            "error on held-out rows / on fitted rows",
-            (held_out + exact) / (fitted + exact) if exact > 0 else 1.0,
-            "at most",
-            float(most),
+            "chance of so large an error on held-out rows",
+            _chance(held_out + exact, fitted + exact, n_held, len(y) - n_held, numbers, solution),
+            "at least",
+            CHANCE,
             "rows that were held out fit worse than those it was fitted to",
         ),
         _check(
@@ -115,17 +124,17 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
             "a pattern remains in what it does not explain",
         ),
         _check(
-            "other forms that fit as well",
-            len(other),
-            "at most",
-            0,
+            "how much better than any other form, by the criterion",
+            float(differences.min()) if len(differences) else np.inf,
+            "at least",
+            MARGIN,
             "two forms fit equally well" if len(other) == 1 else "several forms fit equally well",
         ),
         _check(
             "how much better than lines and parabolas, by the criterion",
             _beyond_plain(model, X, y, residual),
             "at least",
-            CONSISTENT,
+            MARGIN,
             "straight lines or parabolas do as well",
         ),
         *_agreement(model, X, y, repeats),
@@ -135,35 +144,88 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     return Verdict(bool(checks["passed"].all()), checks, nothing, other)
 
 
+def _chance(
+    held_out: float, fitted: float, n_held: int, n_fitted: int, numbers: int, solution: Solution
+) -> float:
+    """How likely noise makes the error on ``n_held`` new rows so large (Fisher's F).
+
+    The numbers fit a part of the noise of their own rows, and carry it over to new ones: with n
+    rows and k numbers the mean squared error is n/(n - k) and 1 + k/(n - k - 1) times off.
+    """
+    if not fitted > 0:
+        return 1.0
+    free = max(n_fitted - numbers, 1)
+    noise = fitted * n_fitted / free
+    carried = noise * (1 + numbers / max(free - len(solution.t), 1))
+    return float(stats.f.sf(held_out / carried, n_held, free))
+
+
 def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list[dict[str, Any]]:
-    """How often a random half of the rows of each t leads to the same form."""
+    """How many random halves of the rows of each t do not speak for another form.
+
+    A half has less to go by than the whole. It speaks for another form only if the equation's own
+    is not among those consistent with it, and predicts the other half worse, fitted to the same.
+    """
     solution: Solution = model.solution_
-    steps = np.asarray(X[list(solution.varying)].astype(str).agg("|".join, axis=1))
-    _, step, counts = np.unique(steps, return_inverse=True, return_counts=True)
-    single = solution.source == "single"
-    if repeats < 1 or (len(y) if single else counts.min()) < 2 * LEAST_HALF:
+    step = _steps(solution, X)
+    if repeats < 1 or np.bincount(step).min() < 2 * LEAST_HALF:
         return []
     own = form(solution.equation, solution.features)
-    agree = 0
+    others = []
     for seed in range(repeats):
         random = np.random.default_rng(seed)
-        order = np.lexsort((random.random(len(y)), 0 * step if single else step))
-        half = np.sort(order[seed % 2 :: 2])
+        order = np.lexsort((random.random(len(y)), step))
+        half, rest = np.sort(order[seed % 2 :: 2]), np.sort(order[1 - seed % 2 :: 2])
         again = clone(model).set_params(random_state=seed, verbose=False)
         if "method" in again.get_params():
             again.set_params(method=model.trials_.loc[model.best_trial_, "method"])
         with warnings.catch_warnings(action="ignore"):
             again.fit(X.iloc[half], pd.Series(y[half]))
-        agree += form(again.equation_, solution.features) == own
+            if own in [form(found.equation, solution.features) for found in again.solutions_]:
+                continue
+            error = np.mean((y[rest] - again.predict(X.iloc[rest])) ** 2)
+            kept = np.mean(
+                (y[rest] - _refitted(model, X, y, step, half).predict(X.iloc[rest])) ** 2
+            )
+        if error < kept:
+            others.append(str(again.equation_))
     return [
         _check(
-            "random halves of the rows that give the same form",
-            agree / repeats,
+            "random halves of the rows that speak for no other form",
+            1 - len(others) / repeats,
             "at least",
             1.0,
-            f"only {agree} of {repeats} random halves of the rows give the same form",
+            f"{len(others)} of {repeats} random halves of the rows speak for another form "
+            f"({'; '.join(dict.fromkeys(others))})",
         )
     ]
+
+
+def _steps(solution: Solution, X: pd.DataFrame) -> np.ndarray:
+    """The step of each row, in the order of the solution's."""
+    if solution.source == "single":
+        return np.zeros(len(X), dtype=int)
+    varying = X[list(solution.varying)]
+    if solution.labels is not None:
+        varying = varying.astype(str)
+    return varying.groupby(list(solution.varying), sort=True).ngroup().to_numpy()
+
+
+def _refitted(
+    model: Any, X: pd.DataFrame, y: np.ndarray, step: np.ndarray, rows: np.ndarray
+) -> Any:
+    """The form with its numbers fitted to some of the rows; where t is on no grid, as it is."""
+    solution: Solution = model.solution_
+    if solution.slopes is not None:
+        return model
+    x = solution.scales.features(X[list(solution.features)].to_numpy(dtype=float))
+    index, mask = by_step(step, len(solution.weights), rows)
+    arrays = x[index] * mask[..., None], y[index] / solution.scales.y * mask, mask
+    points = Points(*map(torch.from_numpy, (*arrays, np.ones((*index.shape, 1)))))
+    start = as_found(solution.formula, solution.weights, solution.constant, points)
+    again = copy(model)
+    again.solution_ = replace(solution, weights=polish(start, points).weights[..., 0].numpy())
+    return again
 
 
 def _beyond_plain(model: Any, X: pd.DataFrame, y: np.ndarray, residual: np.ndarray) -> float:
@@ -175,11 +237,9 @@ def _beyond_plain(model: Any, X: pd.DataFrame, y: np.ndarray, residual: np.ndarr
     features = [sympy.Symbol(name) for name in solution.features]
     if solution.equation.is_polynomial(*features):
         return np.inf
-    labels = X[list(solution.varying)].astype(str).agg("|".join, axis=1)
-    single = solution.source == "single"
-    step = np.zeros(len(y), dtype=int) if single else pd.factorize(labels, sort=True)[0]
+    step = _steps(solution, X)
     counts = np.bincount(step)
-    if not single and solution.slopes is not None:  # t on no grid: no t has rows of its own
+    if solution.slopes is not None:  # t on no grid: no t has rows of its own
         return np.inf
     x = X[list(solution.features)].to_numpy(dtype=float)
     scaled = (x - x.mean(axis=0)) / np.where(np.ptp(x, axis=0) > 0, np.ptp(x, axis=0), 1.0)
@@ -218,18 +278,21 @@ def _check(name: str, value: float, side: str, limit: float, meaning: str) -> di
 
 
 def _certainty(model: Any) -> list[dict[str, Any]]:
-    """Of each coefficient function: its root mean square over that of its standard errors."""
+    """Of each coefficient function: the root mean square of its size over its standard error.
+
+    At each t by itself: coefficients may differ by orders of magnitude, and so may their errors.
+    """
     rows = []
     for name in model.coefficients_:
-        size, error = (
-            float(np.sqrt(np.mean(table[name] ** 2)))
-            for table in (model.coefficients_, model.coefficient_errors_)
-        )
+        errors = model.coefficient_errors_[name].to_numpy()
+        ratio = np.abs(model.coefficients_[name].to_numpy()) / np.maximum(errors, 1e-300)
+        ratio = np.where(np.isnan(errors), 0.0, np.minimum(ratio, CERTAINLY))
+        size = np.nan if np.isnan(errors).all() else float(np.sqrt(np.mean(ratio**2)))
         call = f"{name}({model.solution_.varying[0]})"
         rows.append(
             _check(
                 f"size of {call} / its standard error",
-                min(size / max(error, 1e-300), 1e15),
+                size,
                 "at least",
                 CERTAIN,
                 f"{call} does not stand out of its standard error",

@@ -17,25 +17,6 @@ from ..estimators.tabular import SEQL
 from ..style import legend, styled
 
 
-def counted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with every number of our forms counted as a constant, whatever it was read from.
-
-    A number that stands between two coefficients is no fitted constant of the model's, but it is
-    one of the form's.
-    """
-    more = []
-    for row in rows.to_dict("records"):
-        form = _parsed(row["equation"], row["table"])
-        own = {f.func for f in form.atoms(sympy.core.function.AppliedUndef)}
-        shared = row["n_constants"] - row["n_groups"] * len(own)
-        more.append(max(len(form.atoms(sympy.Float)) - shared, 0))
-    n_more = pd.Series(more, index=rows.index)
-    return rows.assign(
-        n_constants=rows["n_constants"] + n_more,
-        schwarz=rows["schwarz"] + n_more * np.log(rows["n_rows"]),
-    )
-
-
 def no_worse(rows: pd.DataFrame) -> pd.Series:
     """Whether our form has a smaller criterion with as few or fewer constants."""
     better = rows["schwarz"] <= rows["accepted_schwarz"]

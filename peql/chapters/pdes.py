@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,10 @@ def title(name: str) -> str:
         "advection_diffusion": "advection–diffusion",
         "burgers": "Burgers'",
         "kuramoto_sivashinsky": "Kuramoto–Sivashinsky",
+        "decay_boundary": "decay, a boundary",
+        "fitzhugh_nagumo_u": "FitzHugh–Nagumo, u",
+        "fitzhugh_nagumo_v": "FitzHugh–Nagumo, v",
+        "advection_diffusion_xt": "advection–diffusion in x and t",
     }.get(name, name)
 
 
@@ -241,28 +245,6 @@ def missed_trials(results: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return table.set_index("case")
-
-
-def noisy(equations: Sequence[str], levels: Sequence[float], seed: int = 0) -> pd.DataFrame:
-    """What SEQL and SINDy find in fields with noise, by the automatic derivatives."""
-    rows = {}
-    for name in equations:
-        for level in levels:
-            given: Any = {"noise": level, "derivatives": "auto", "random_state": seed, "order": 4}
-            data = datasets.load(name, **given)
-            model = estimators.SEQL(varying=data.varying, random_state=seed, verbose=False)
-            found = model.fit(data.X_train, data.y_train).equation_
-            offered = datasets.load(name, cross_terms=True, rows="all", **given)
-            sindy = GroupSINDy(varying=data.varying).fit(offered.X_train, offered.y_train)
-            told = float(data.X_train.attrs["noise"]) / solve(name).u.std()
-            rows[title(name), f"{100 * level:g} %"] = {
-                "noise, estimated": f"{100 * told:.2g} %",
-                "rows": len(data.X_train),
-                "SEQL": tex(text(found, ".1g")),
-                "SEQL right": "yes" if has_true_terms(found, data) else "no",
-                "SINDy right": "yes" if has_true_terms(sindy.equation_, offered) else "no",
-            }
-    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def _ratio(trials: pd.DataFrame, column: str) -> str:

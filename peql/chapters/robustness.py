@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from .. import datasets
+from ..analysis import verdict
 from ..datasets import Dataset
 from ..equation.writing import scientific, symbol, tex, text
 from ..estimators import tabular as estimators
@@ -197,22 +198,84 @@ def _judged(part: pd.DataFrame) -> dict[str, int]:
 
 
 def verdict_summary(tables: pd.DataFrame) -> str:
-    """The two rates in a sentence."""
+    """The two rates in a sentence each."""
     count = _judged(tables)
     right = count["right and trusted"] + count["right but refused"]
     trusted = count["right and trusted"] + count["wrongly trusted"]
     wrong = count["wrongly trusted"]
     most = float(stats.beta.ppf(0.95, wrong + 1, max(len(tables) - wrong, 1)))
     fewer = tables["right_form"] & tables["trustworthy"] & ~tables["all_vary"]
-    return (
+    told = (
         f"{len(tables)} tables: a wrong law was called trustworthy "
         f"{count['wrongly trusted']} times ({count['wrongly trusted'] / len(tables):.1%} of the "
         f"tables, {count['wrongly trusted'] / max(trusted, 1):.1%} of the {trusted} verdicts "
         f"'trustworthy'), a right one was not {count['right but refused']} times "
         f"({count['right but refused'] / max(right, 1):.0%} of the {right} that were found). "
         f"Of the right and trusted, {fewer.sum()} take for constant what varies. "
-        f"So few tables show only that wrong trust is rarer than {most:.1%} of tables (95 %)."
+        f"So many tables show that wrong trust is rarer than {most:.1%} of tables (95 %)."
     )
+    if "right_named" in tables:
+        refused = tables[~tables["trustworthy"].astype(bool)]
+        named = refused["right_named"].fillna(False).astype(bool).sum()
+        told += f" In {named} of the {len(refused)} refusals the law is among the forms named."
+    return told
+
+
+# Of each check: what the table calls it, whether it must be large, and limits to try, loosest
+# first; the second is the present one.
+LIMITS: dict[str, tuple[str, bool, tuple[float, float, float]]] = {
+    "explained": ("variance explained", True, (0.25, verdict.EXPLAINED, 0.75)),
+    "chance": ("chance of the held-out error", True, (1e-5, verdict.CHANCE, 1e-2)),
+    "rows_per_number": ("rows for each number", True, (1.0, verdict.ROWS_PER_NUMBER, 4.0)),
+    "certainty": ("size / standard error", True, (2.0, verdict.CERTAIN, 5.0)),
+    "pattern": ("pattern in the residuals", False, (0.5, verdict.PATTERN, 0.1)),
+    "margin": ("better than other forms by", True, (3.0, verdict.MARGIN, 10.0)),
+    "beyond_plain": ("better than parabolas by", True, (0.0, verdict.MARGIN, 10.0)),
+}
+
+
+def verdict_limits(tables: pd.DataFrame) -> pd.DataFrame:
+    """Both errors of the verdict if one limit were another, or not there at all.
+
+    Halves of the rows were fitted only where everything else was passed. Where a looser limit lets
+    a table through they are taken as passed, so a looser limit is at most as bad as is shown.
+    """
+    known = tables.dropna(subset=["margin"]) if "margin" in tables else tables[:0]
+    right = known["right_form"].astype(bool)
+    rows = []
+    for check, (name, _, tried) in LIMITS.items():
+        for limit in (None, *tried):
+            trusted = _trusted(known, {check: limit})
+            rows.append(
+                {
+                    "check": name,
+                    "limit": "none" if limit is None else f"{limit:g}",
+                    "present": limit == tried[1],
+                    "wrongly trusted": int((trusted & ~right).sum()),
+                    "right but refused": int((~trusted & right).sum()),
+                }
+            )
+    halves = _trusted(known, {"halves": None})
+    counts = {
+        "wrongly trusted": (halves & ~right).sum(),
+        "right but refused": (~halves & right).sum(),
+    }
+    rows.append({"check": "random halves", "limit": "none", "present": False, **counts})
+    return pd.DataFrame(rows).set_index(["check", "limit"])
+
+
+def _trusted(tables: pd.DataFrame, other: dict[str, float | None]) -> pd.Series:
+    """Which tables pass all checks; of those in ``other`` with that limit, or without one."""
+    passed = ~tables["nothing_found"].astype(bool)
+    for check, (_, large, tried) in LIMITS.items():
+        limit = other.get(check, tried[1])
+        if limit is not None:
+            value = tables[check] if check in tables else pd.Series(np.nan, tables.index)
+            value = value.fillna(np.inf) if check == "certainty" else value  # no coefficient varies
+            passed &= value >= limit if large else value <= limit
+    if "halves" not in other and "halves" in tables:
+        passed &= tables["halves"].fillna(1.0) >= 1.0
+    return passed
 
 
 def wrongly_trusted(tables: pd.DataFrame) -> pd.DataFrame:
@@ -241,6 +304,18 @@ def refusals(tables: pd.DataFrame) -> pd.DataFrame:
         if (here := checks["check"] == name).any()
     }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("check")
+
+
+def scaling(fits: pd.DataFrame) -> pd.DataFrame:
+    """CPU time and peak memory of single fits, over what grows."""
+    shown = fits.sort_values(["grows", "size"]).set_index(["grows", "size"])
+    columns = {
+        "table_rows": "rows of the table",
+        "cpu_seconds": "CPU seconds",
+        "megabytes": "peak memory, MB",
+        "equation": "equation",
+    }
+    return shown[list(columns)].rename(columns=columns)
 
 
 @styled

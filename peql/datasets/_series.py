@@ -150,6 +150,11 @@ class Series:
         """The series at every point of the grid."""
         return self.x.values @ self.coefficients @ self.t.values.T
 
+    def measured_again(self, random: np.random.Generator) -> Series:
+        """What another measurement would give, were this series the field: noise and all."""
+        noise = self.noise * random.standard_normal((len(self.x.grid), len(self.t.grid)))
+        return _shrink(self.everywhere + noise, self.x, self.t)
+
     @cached_property
     def freedom(self) -> tuple[int, int]:
         """How many functions of x and of t the series is made of, a shrunk one counted in part."""

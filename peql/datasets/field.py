@@ -19,7 +19,8 @@ from ._derivatives import DIFFERENCE, FOURIER, SPLINE, Array, Method, check_unif
 from ._series import MOST_MISSING, Basis, Series, Whole
 from ._weak import TestFunctions
 
-DERIVATIVES = ("auto", "weak", "accurate", "paper")
+DERIVATIVES = ("auto", "series", "weak", "accurate", "paper")
+FROM_SERIES = DERIVATIVES[:3]  # that know of noise and of missing points
 ROWS = ("independent", "all")
 MAX_POWER = 3
 # How much noisier than usual a derivative may be near an end that is not periodic. Where
@@ -29,6 +30,8 @@ EDGE_VARYING, EDGE = 2.0, 10.0
 # Points of a direction, if it has them: a field of two waves is two numbers, but its powers have
 # more waves, and terms are told apart by them. Without noise more points cost nothing.
 FEWEST_ROWS, FEWEST_CLEAN = 16, 64
+PATCH = 32  # rows that are fitted together where coefficients vary along x and t
+REPEATS = 8  # measurements that are imagined to count independent rows: 28 pairs of errors
 
 
 class Factor(NamedTuple):
@@ -131,33 +134,38 @@ def from_field(
     Parameters
     ----------
     u : one field, or several by name, ``{"u": u, "v": v}``; the target is then a table with the
-        columns u_t, v_t. With "auto" and "weak", up to a fifth of the points may be NaN.
+        columns u_t, v_t. With the first three ``derivatives``, up to a fifth of the points may
+        be NaN.
     x, t : increasing. x must be uniform where it is periodic; else any spacing will do, though
         "paper" takes uniform ones only.
     order : the highest derivative in x.
     varying : "x", "t" or both, the coordinates along which coefficients change. Rows come in their
         order, so ``y.to_numpy().reshape(n_varying, -1)`` is the image of u_t.
-    derivatives : "auto", from one series, waves in a periodic x and polynomials in t and any other
-        x, in which each wave is shrunk by the noise that the shortest waves show. There are about
-        as many rows as the series has numbers, so that each tells something of its own, and none
-        near ends where the series is unsure. A field without noise is differentiated as by
-        "accurate", at as many points. Or "weak", integrals of the same series over the direction
-        in which coefficients do not vary, times bumps; derivatives along it are moved to the bumps
-        where they can be. Less noise where that direction is long, but a product of two such
-        columns means nothing, so products must be columns (``cross_terms=True``). Or "accurate",
-        of every point as it is, Fourier in a periodic x, splines of degree 7 else. Or "paper",
-        second-order differences in t; Fourier in a periodic x, differences in another.
+    derivatives : "series", one for the whole field, waves in a periodic x and polynomials in t and
+        any other x, in which each wave is shrunk by the noise that the shortest waves show. There
+        are about as many rows as the series has numbers, and none near ends where it is unsure. A
+        field without noise is differentiated as by "accurate", at as many points. Or "weak",
+        integrals of the same series over the direction in which coefficients do not vary, times
+        bumps; derivatives along it are moved to the bumps where they can be. Less noise, but fewer
+        different rows where that direction is short; and a product of two such columns means
+        nothing, so products must be columns (``cross_terms=True``). Or "auto", the series; with
+        ``cross_terms`` integrals, where a noisy field has no fewer independent rows by them. Or
+        "accurate", of every point as it is, Fourier in a periodic x, splines of degree 7 else. Or
+        "paper", second-order differences in t; Fourier in a periodic x, differences in another.
     cross_terms : add products of powers up to 3 and derivatives, as columns like ``"u**2*u_x"``.
     periodic : x covers one period, without its end point.
-    rows : of "auto" and "weak", "independent" or "all". At every point of the grid a smoothed field
+    rows : of the first three, "independent" or "all". At every point of the grid a smoothed field
         repeats itself, and a criterion that counts rows is misled; a method that is not (SINDy's
         counts terms, not their coefficients) does better with all.
 
     Returns
     -------
-    X, y : ``X.attrs`` of "auto" and "weak" says what was done: ``noise`` (standard deviation, of
-        each field), ``kept`` (share of its numbers), ``edges`` (points left out at each end of x
-        and t) and ``grid`` (values of x and of t among the rows).
+    X, y : ``X.attrs`` of the first three says what was done: ``form`` ("series" or "weak"),
+        ``noise`` (standard deviation, of each field), ``kept`` (share of its numbers), ``edges``
+        (points left out at each end of x and t), ``grid`` (values of x and of t among the rows),
+        ``error`` (of each rate of change, root mean square), ``independent`` (the share of the
+        rows of one value of varying whose errors are independent) and ``products`` (whether they
+        are columns already, so that none need be formed).
 
     >>> x, t = np.linspace(0, 2 * np.pi, 32, endpoint=False), np.linspace(0, 1, 16)
     >>> X, y = from_field(np.sin(x[:, None] - t), x, t, order=1)
@@ -170,7 +178,7 @@ def from_field(
     for name in along:
         if name not in ("x", "t"):
             raise unknown_name("varying coordinate", name, ("x", "t"))
-    taken = take(fields, x, t, order, along, derivatives, periodic, rows)
+    taken = take(fields, x, t, order, along, derivatives, periodic, rows, cross_terms)
     X, target = tabulate(taken, fields, x, t, order, along, cross_terms)
     return X, (target if isinstance(u, Mapping) else target["u_t"])
 
@@ -211,8 +219,9 @@ def take(
     derivatives: str,
     periodic: bool,
     rows: str = "independent",
+    products: bool = False,
 ) -> Taken:
-    """Differentiate ``fields``, after checking them."""
+    """Differentiate ``fields``, after checking them; ``products`` are to be columns."""
     if derivatives not in DERIVATIVES:
         raise unknown_name("derivatives", derivatives, DERIVATIVES)
     if rows not in ROWS:
@@ -220,13 +229,16 @@ def take(
     if order < 1:
         raise ValueError(f"order must be at least 1, got {order}")
     for name, values in fields.items():
-        _check_field(name, values, x, t, holes=derivatives in ("auto", "weak"))
+        _check_field(name, values, x, t, holes=derivatives in FROM_SERIES)
         if periodic:
             _check_periodic(name, values)
+    given = fields, x, t, order, along, periodic, rows == "all"
     if derivatives == "auto":
-        return _from_series(fields, x, t, order, along, periodic, rows == "all")
+        return _from_either(*given) if products and len(along) == 1 else _from_series(*given)
+    if derivatives == "series":
+        return _from_series(*given)
     if derivatives == "weak":
-        return _from_integrals(fields, x, t, order, along, periodic, rows == "all")
+        return _from_integrals(*given)
     return _from_points(fields, x, t, derivatives, periodic)
 
 
@@ -252,6 +264,8 @@ def tabulate(
     table |= {name: rows(np.broadcast_to(place[name], shape)) for name in along}
     X = pd.DataFrame(table)
     X.attrs |= taken.report
+    if taken.report:
+        X.attrs["products"] = cross_terms
     return X, pd.DataFrame({f"{name}_t": rows(taken.rate(name)) for name in names})
 
 
@@ -311,17 +325,98 @@ def _freedom(series: dict[str, Series], every: bool) -> list[int]:
     return [max(one.freedom[axis] for one in series.values()) for axis in (0, 1)]
 
 
+Columns = tuple[Callable[[Term], Array], Callable[[str], Array]]  # terms and rates of change
+
+
+class Doubt(NamedTuple):
+    """How far rows can be relied on: ``error`` of each rate of change, root mean square, and the
+    share of the rows at one value of varying whose errors are ``independent``.
+    """
+
+    error: dict[str, float]
+    independent: float
+
+
+def _doubt(
+    series: dict[str, Series], columns: Callable[[dict[str, Series]], Columns], along: list[str]
+) -> Doubt:
+    """The field is measured again and again, to see the errors of its columns.
+
+    Those of two repeats have in common what smoothing takes from both alike, and chance, which
+    averages out over independent rows; see ``_distinct``. Of all columns, the one in the middle
+    counts.
+    """
+    random = np.random.default_rng(0)
+    orders = range(len(next(iter(series.values())).x.tables))
+
+    def table(given: dict[str, Series]) -> Array:
+        term, rate = columns(given)
+        parts = [term((Factor(name, d, 1),)) for name in given for d in orders]
+        return np.stack([*(rate(name) for name in given), *parts])
+
+    known = table(series)
+    again = [
+        table({name: one.measured_again(random) for name, one in series.items()}) - known
+        for _ in range(REPEATS)
+    ]
+    errors = np.stack(again)  # (repeat, column, x, t)
+    sizes = np.sqrt((errors[:, : len(series)] ** 2).mean(axis=(0, 2, 3)))
+    steps = [errors if name == "x" else errors.swapaxes(2, 3) for name in along]
+    return Doubt(
+        {f"{name}_t": float(size) for name, size in zip(series, sizes, strict=True)},
+        min(float(np.median(_distinct(e)) / e.shape[-1]) for e in steps),
+    )
+
+
+def _doubt_of_points(fields: dict[str, Array], series: dict[str, Series], alone: float) -> Doubt:
+    """Of a clean field: what rounding makes of its rates."""
+    error = {}
+    for name, u in fields.items():
+        noise = series[name].noise * np.random.default_rng(0).standard_normal(u.shape)
+        error[f"{name}_t"] = float(np.std(SPLINE(noise, series[name].t.grid, 1, 1, "t")))
+    return Doubt(error, alone)
+
+
+def _alone(along: list[str], rows: Whole, columns: Whole) -> float:
+    """The independent share of a clean field: what errors it has are the method's, the same
+    however often one measures, so that all rows of one x count as one, and all of one t.
+    """
+    if len(along) == 2:  # a patch of n rows has √n values of x
+        return PATCH**-0.5
+    return 1 / len(columns if along == ["x"] else rows)
+
+
+def _distinct(errors: Array) -> Array:
+    """Independent rows of a step, for each column; errors (repeat, column, step, row).
+
+    >>> errors = np.random.default_rng(0).standard_normal((8, 1, 50, 20))
+    >>> round(float(_distinct(errors)[0])), round(float(_distinct(0 * errors + 1)[0]))
+    (20, 1)
+    """
+    size = np.sqrt((errors**2).mean(axis=(0, 3), keepdims=True))
+    unit = errors / np.where(size > 0, size, 1.0)
+    common = np.einsum("jcsr,kcsr->jkcs", unit, unit)[~np.eye(len(errors), dtype=bool)]
+    n = errors.shape[-1]
+    return n**2 / np.maximum((common**2).mean(axis=(0, 2)), n)
+
+
 def _report(
-    series: dict[str, Series], rows: Whole, columns: Whole, edges: dict[str, tuple[int, int]]
+    series: dict[str, Series],
+    rows: Whole,
+    columns: Whole,
+    edges: dict[str, tuple[int, int]],
+    doubt: Doubt,
 ) -> dict[str, Any]:
     noise = {name: one.noise for name, one in series.items()}
     kept = {name: float(one.gain.mean()) for name, one in series.items()}
     only = next(iter(series)) if len(series) == 1 else None
     return {
+        "form": "series",
         "noise": noise[only] if only else noise,
         "kept": kept[only] if only else kept,
         "edges": edges,
         "grid": {"x": len(rows), "t": len(columns)},
+        **doubt._asdict(),
     }
 
 
@@ -346,7 +441,8 @@ def _from_series(
         )
         taken = _from_points(known, x, t, "accurate", periodic).at(rows, columns)
         nothing = {"x": (0, 0), "t": (0, 0)}
-        return taken._replace(report=_report(series, rows, columns, nothing))
+        doubt = _doubt_of_points(known, series, _alone(along, rows, columns))
+        return taken._replace(report=_report(series, rows, columns, nothing, doubt))
     points, edges = [], {}
     for axis, (name, basis) in enumerate({"x": in_x, "t": in_t}.items()):
         highest = max(one.highest[axis] for one in series.values())
@@ -363,20 +459,22 @@ def _from_series(
                 stacklevel=4,
             )
     rows, columns = points
-    found: dict[tuple[str, int], Array] = {}
 
-    def derivative(name: str, d: int) -> Array:
-        if (name, d) not in found:
-            found[name, d] = series[name](d, 0, rows, columns)
-        return found[name, d]
+    def of(given: dict[str, Series]) -> Columns:
+        found: dict[tuple[str, int], Array] = {}
 
-    return Taken(
-        lambda term: _product(term, derivative),
-        lambda name: series[name](0, 1, rows, columns),
-        rows,
-        columns,
-        _report(series, rows, columns, edges),
-    )
+        def derivative(name: str, d: int) -> Array:
+            if (name, d) not in found:
+                found[name, d] = given[name](d, 0, rows, columns)
+            return found[name, d]
+
+        return (
+            lambda term: _product(term, derivative),
+            lambda name: given[name](0, 1, rows, columns),
+        )
+
+    report = _report(series, rows, columns, edges, _doubt(series, of, along))
+    return Taken(*of(series), rows, columns, report)
 
 
 # --- integrals ---------------------------------------------------------------------------------
@@ -410,29 +508,64 @@ def _from_integrals(
     edges["t" if along == ["x"] else "x"] = over.edges
     grid = (points, np.arange(len(t))) if axis == 0 else (np.arange(len(x)), points)
 
-    def derivative(name: str, d: int) -> Array:
-        return series[name](d, 0, *grid)
-
     def mean(values: Array) -> Array:
         return over(0, values.T).T if axis == 0 else over(0, values)
 
-    def term(term: Term) -> Array:
-        *powers, last = term
-        own = [f.field for f in powers]
-        if axis == 1 and not own and last.power == 1:
-            return (-1.0) ** last.order * over(last.order, derivative(last.field, 0))
-        if axis == 1 and own == [last.field] and last.order == 1:  # u^p u_x = (u^(p+1))_x/(p+1)
-            degree = powers[0].power + 1
-            return -over(1, derivative(last.field, 0) ** degree / degree)
-        return mean(_product(term, derivative))
+    def of(given: dict[str, Series]) -> Columns:
+        def derivative(name: str, d: int) -> Array:
+            return given[name](d, 0, *grid)
 
-    def rate(name: str) -> Array:
-        if axis == 0:
-            return -over(1, derivative(name, 0).T).T
-        return mean(series[name](0, 1, *grid))
+        def term(term: Term) -> Array:
+            *powers, last = term
+            own = [f.field for f in powers]
+            if axis == 1 and not own and last.power == 1:
+                return (-1.0) ** last.order * over(last.order, derivative(last.field, 0))
+            if axis == 1 and own == [last.field] and last.order == 1:
+                degree = powers[0].power + 1  # u^p u_x = (u^(p+1))_x / (p+1)
+                return -over(1, derivative(last.field, 0) ** degree / degree)
+            return mean(_product(term, derivative))
+
+        def rate(name: str) -> Array:
+            if axis == 0:
+                return -over(1, derivative(name, 0).T).T
+            return mean(given[name](0, 1, *grid))
+
+        return term, rate
 
     rows, columns = (points, over.centres) if axis == 0 else (over.centres, points)
-    return Taken(term, rate, rows, columns, _report(series, rows, columns, edges))
+    doubt = _doubt(series, of, along)
+    if all(one.clean for one in series.values()):
+        doubt = doubt._replace(independent=_alone(along, rows, columns))
+    report = _report(series, rows, columns, edges, doubt) | {"form": "weak"}
+    return Taken(*of(series), rows, columns, report)
+
+
+def _from_either(
+    fields: dict[str, Array],
+    x: Array,
+    t: Array,
+    order: int,
+    along: list[str],
+    periodic: bool,
+    every: bool,
+) -> Taken:
+    """Integrals, if a noisy field has no fewer independent rows by them than by its series.
+
+    Their errors are always smaller; but where the direction they run along is short, bumps overlap,
+    and what is left are too few different rows to tell terms apart.
+    """
+    given = fields, x, t, order, along, periodic
+    series = _from_series(*given, every)
+    fitted, *_ = _fit(fields, x, t, order, periodic)
+    if all(one.clean for one in fitted.values()):
+        return series
+    try:
+        weak = _from_integrals(*given, every)
+    except ValueError:  # not even one bump fits
+        return series
+    other = "t" if along == ["x"] else "x"
+    count = [one.report["grid"][other] * one.report["independent"] for one in (series, weak)]
+    return weak if count[1] >= count[0] else series
 
 
 # --- checks ------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from scipy.integrate import solve_ivp
 from .._suggest import unknown_name
 from ._dataset import Dataset
 from ._derivatives import Array, fourier_factor
-from .field import as_fields, factors, parse_term, tabulate, take
+from .field import FROM_SERIES, as_fields, factors, parse_term, tabulate, take
 
 TOLERANCE = 1e-10  # keeps the error of solving far below that of the paper's derivatives
 REFINED = 8  # solver's points for each of the grid at a material boundary; even, so that it is one
@@ -355,7 +355,8 @@ def make_pde(
 
     The test rows are the training rows without noise: the paper measures u_t on the data it fits,
     so with ``noise=0`` they are the same, and the coefficients are what shows generalisation.
-    With "auto" and "weak" they are "accurate" derivatives at the points of the training rows.
+    With "auto", "series" and "weak" they are "accurate" derivatives at the points of the
+    training rows.
 
     Parameters
     ----------
@@ -386,8 +387,8 @@ def make_pde(
     random = np.random.default_rng(random_state)
     noisy = {k: u + noise * u.std() * random.standard_normal(u.shape) for k, u in clean.items()}
 
-    taken = take(noisy, x, t, order, along, how, periodic, rows)
-    exact = "accurate" if how in ("auto", "weak") else how
+    taken = take(noisy, x, t, order, along, how, periodic, rows, cross_terms)
+    exact = "accurate" if how in FROM_SERIES else how
     known = take(clean, x, t, order, along, exact, periodic).at(taken.rows, taken.columns)
     X_train, y_train = tabulate(taken, clean, x, t, order, along, cross_terms)
     X_test, y_test = tabulate(known, clean, x, t, order, along, cross_terms)

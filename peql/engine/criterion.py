@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-NODE = 1.5  # price of a node of the form: about the logarithm of the choices there are, halved
+NODE = 3.0  # price of a node of the form: twice the logarithm of the four or five likely choices
+DOUBT = 10.0  # price of what a scientist would doubt: a pole just beyond the data, half a wave
 PRECISION = 1e-22  # mean squared error, relative to y's variance, below which a fit is exact
 ROUNDING = 1e-30  # the same relative to y's mean square: what float64 leaves of an offset
 MOST_CONSTANTS = 0.5  # constants of a step, as a share of its rows; more would interpolate
@@ -30,6 +31,7 @@ def information(
     n_shared: int,
     size: float,
     floor: np.ndarray | float = 0.0,
+    spare: int = 0,
 ) -> float:
     """Schwarz's criterion over all steps plus the length of the form; smaller is better.
 
@@ -37,7 +39,7 @@ def information(
     that counts as exact. ``n_free`` constants differ from step to step, ``n_shared`` do not;
     ``size`` counts the nodes of the form. Errors are multiplied by n/(n - k): what the constants
     fit of the noise is missing from them. More constants than half the rows of a typical step
-    are never worth it.
+    are never worth it, ``spare`` of them aside that may yet turn out to be shared or none.
 
     >>> error, rows = np.array([0.5, 0.5]), np.array([50, 50])
     >>> information(error, rows, 1, 0, 3) < information(error, rows, 2, 0, 3)
@@ -45,7 +47,7 @@ def information(
     """
     rows = np.asarray(rows, dtype=float)
     n = rows.sum()
-    if n_free > MOST_CONSTANTS * np.median(rows) or n_free * len(rows) + n_shared >= n:
+    if n_free - spare > MOST_CONSTANTS * np.median(rows) or n_free * len(rows) + n_shared >= n:
         return math.inf
     lost = n_free + n_shared / len(rows)
     bias = rows / np.maximum(rows - lost, 0.5)

@@ -18,7 +18,12 @@ from ..primitives import FREQUENCY, Primitive, get
 Weight = int | float  # int: the position of an inner weight; float: a number of the form
 
 QUARTER_TURN = math.pi / 2 / FREQUENCY  # of the argument of sin
+PER_CALL = 4000  # numbers that could be computed while a call to NumPy begins, roughly
 FAR_FROM_ZERO = 5.0  # ranges away from 0; from there on exp and sin take centred arguments
+
+
+SHORT_EXPONENTS = (2.0, -1.0, 0.5)
+PLAIN_EXPONENTS = (3.0, 4.0, -2.0, -0.5, 1.5)
 
 
 class Expression:
@@ -109,8 +114,11 @@ class Power(Expression):
     def size(self) -> int:
         if isinstance(self.w, float) and self.w == 1.0:
             return self.g.size()
-        short = isinstance(self.w, float) and self.w in (2.0, -1.0, 0.5)
-        return (1 if short else 2) + self.g.size()
+        if isinstance(self.w, int) or self.w in PLAIN_EXPONENTS:
+            return (
+                1 if isinstance(self.w, float) and self.w in (2.0, -1.0, 0.5) else 2
+            ) + self.g.size()
+        return 3 + self.g.size()  # 5/3 is one of many numbers
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,10 @@ class Times(Expression):
 
     g: Expression
     h: Expression
+
+    def size(self) -> int:
+        divides = any(isinstance(f, Power) and f.w == -1.0 for f in (self.g, self.h))
+        return 1 + self.g.size() + self.h.size() - divides  # g/h is one operation
 
 
 @dataclass(frozen=True)
@@ -187,6 +199,18 @@ def _numpy_forms(primitive: Primitive):
 
 
 @dataclass
+class Work:
+    """Numbers computed so far, and how many may be: the same on every machine, unlike seconds."""
+
+    limit: float = math.inf
+    done: float = 0.0
+
+    @property
+    def out(self) -> bool:
+        return self.done > self.limit
+
+
+@dataclass
 class Rows:
     """Rows by step for evaluation: x (step, point, feature), y and mask (step, point)."""
 
@@ -195,16 +219,11 @@ class Rows:
     mask: np.ndarray
     cache: dict = field(default_factory=dict, repr=False)
     centres: dict = field(default_factory=dict, repr=False)
+    work: Work = field(default_factory=Work, repr=False)
 
     def __post_init__(self) -> None:
         self.count = self.mask.sum(-1)
         self.total = self.count.sum()
-
-    def at(self, steps, rows=None) -> Rows:
-        x, y, mask = self.x[steps], self.y[steps], self.mask[steps]
-        if rows is not None:
-            x, y, mask = x[:, rows], y[:, rows], mask[:, rows]
-        return Rows(x, y, mask, centres=self.centres)
 
     def centre(self, g: Expression) -> float:
         """What exp and sin subtract from ``g``: 0 unless g is far from zero."""
@@ -247,6 +266,7 @@ class Evaluation:
         if g in self.rows.cache:
             return self.rows.cache[g], {}
         result = self._compute(g)
+        self.rows.work.done += PER_CALL + result[0].size * (1 + len(result[1]))
         if not result[1] and not g.weights():
             self.rows.cache[g] = result[0]
         else:

@@ -51,7 +51,8 @@ class Term:
 
     @property
     def size(self) -> int:
-        return self.columns[0].size()
+        background = (c.size() + 1 for c in self.columns[1:] if not c.weights())
+        return self.columns[0].size() + sum(background)
 
     @property
     def n_exponents(self) -> int:
@@ -240,6 +241,12 @@ class Grammar:
         for g in inner:
             if isinstance(g, Apply) and g.name == "tanh":
                 continue
+            if isinstance(g, Apply) and get(g.name).partner is not None:
+                # a/(1 + e·cos(x + p)) is an orbit; exp or log of a wave follows any few rows
+                if "reciprocal" in self.names:
+                    wave = Apply(g.name, moved(scaled(x)))
+                    nested.append(Term((Apply("reciprocal", moved(wave)),)))
+                continue
             for t in units(g, self._outer):
                 if not _is_polynomial(t) and not _undone(t.columns[0]):
                     nested.append(Term(t.columns[:1]))
@@ -260,10 +267,12 @@ class Grammar:
             ]
         found += nested
         simple = [t for t in nested if t.n_weights <= 2]
+        # A peak or a step on a sloping ground.
+        found += [Term((t.columns[0], x)) for t in simple if t.n_weights == 2]
         self.nested[i] = simple
         factors: list[Expression] = [x, Power(x, 2.0), Power(x, 3.0)]
         if self.one_sign[i]:
-            factors.append(Power(x, -1.0))
+            factors += [Power(x, -1.0), Power(x, -2.0)]
         if self.positive[i]:
             factors += [Power(x, 0.5), power(x)]
         if "exp" in self.names:
@@ -276,6 +285,8 @@ class Grammar:
         for a, b in combinations([t for t in on_x if len(t.columns) == 1], 2):
             found.append(Term((times(a.columns[0], b.columns[0]),)))
         waves = [t for t in on_x if len(t.columns) == 2]
+        chirp = Mix(x, Power(x, 2.0), 0)  # a frequency that grows
+        found += [t for t in units(chirp, self.kinds) if len(t.columns) == 2]
         for wave in waves:
             for t in on_x:
                 if len(t.columns) == 1:
@@ -318,6 +329,13 @@ class Grammar:
         for g in [*combined, *directions]:
             cores += [t for t in units(g, self.kinds) if not _is_polynomial(t)]
         for g in directions:
+            # V·S/(S + w·I + b) and the like
+            cores += [
+                Term(tuple(times(X(k), c) for c in t.columns))
+                for t in units(g, self.kinds)
+                for k in everything
+                if not _is_polynomial(t)
+            ]
             cores += [Term((Power(g, k),)) for k in (-1.0, -2.0, 0.5, -0.5, 2.0)]
             cores += [Term((Power(moved(g), k),)) for k in (-2.0, -0.5)]
         singles = {
@@ -490,7 +508,9 @@ def _draw(g: Expression, parent: Expression | None, rows: Rows, w, u, drawn: set
         if primitive is not None and primitive.partner is not None:
             w[..., k] = _between(uk, *CYCLES)[:, None] * 2 * np.pi / FREQUENCY / width
         else:
-            w[..., k] = _signed(uk, *RATES)[:, None] / width
+            # A peak a tenth of the range wide falls off at a hundred times the range squared.
+            narrow = 5.0 if isinstance(g.g, Power) and g.g.w == 2.0 else 1.0
+            w[..., k] = _signed(uk, RATES[0], narrow * RATES[1])[:, None] / width
     elif (primitive is not None and primitive.domain != "real") or (
         isinstance(parent, Power) and not (isinstance(parent.w, float) and parent.w == 2.0)
     ):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..primitives import FREQUENCY
-from .criterion import information
+from .criterion import DOUBT, MOST_CONSTANTS, information
+from .dimensions import alike, is_number, of_weight
 from .expressions import (
     Apply,
     Evaluation,
@@ -25,18 +26,20 @@ from .expressions import (
     Scale,
     Shift,
     Times,
+    factors,
     nodes,
     simplify,
     substituted,
 )
-from .varpro import _dot, project
+from .varpro import _dot, descend, project
 
 FULL_TURN = 0.5  # the argument of sin after which it repeats: 2π/FREQUENCY
 EXPONENTS = sorted({k / 2 for k in range(-24, 25)} | {k / 3 for k in range(-12, 13)})
 SMALL_ARGUMENT = 1.0  # of sin or tanh: a straight line may be as good
+SPARE = 2  # constants over the limit that reduction may yet find to be shared or none
 PROMISING = 25.0  # a change predicted to cost more than this is not tried
 
-Kind = str | float  # of a coefficient: "free", "shared", or its number
+Kind = str  # of a coefficient: "free" or "shared"
 
 
 @dataclass(frozen=True)
@@ -65,28 +68,46 @@ class Model:
 
 
 class Judge:
-    """Scores models on ``rows``; ``between`` are rows where a form must be defined too."""
+    """Scores models on ``rows``; ``between`` them a form must be defined, ``beyond`` it should."""
 
-    def __init__(self, rows: Rows, between: Rows, floor: np.ndarray):
-        self.rows, self.between, self.floor = rows, between, floor
+    def __init__(self, rows: Rows, between: Rows, beyond: Rows, floor: np.ndarray):
+        self.rows, self.between, self.beyond, self.floor = rows, between, beyond, floor
 
     def score(self, m: Model) -> float:
-        if not np.isfinite(m.sse).all() or not self.defined(m):
+        if not np.isfinite(m.sse).all() or not _defined(m, self.between):
             return np.inf
         count = self.rows.count
-        return information(m.sse / count, count, m.n_free, m.n_shared, m.size, self.floor)
+        errors = m.sse / count, count
+        score = information(*errors, m.n_free, m.n_shared, m.size, self.floor, SPARE)
+        return score + DOUBT * (not _defined(m, self.beyond)) + DOUBT * _barely_waves(m, self.rows)
 
-    def defined(self, m: Model) -> bool:
-        """No denominator, logarithm or root passes zero, between the rows either."""
-        with np.errstate(all="ignore"):
-            evaluation = Evaluation(self.between, m.w[None], slopes=False)
-            values = [evaluation.of(c)[0] for c in m.columns]
-        finite = all(np.isfinite(v).all() for v in values)
-        return finite and not evaluation.bad.any()
+    def interpolates(self, m: Model) -> bool:
+        """Whether too many constants are left for the rows of a step."""
+        return m.n_free > MOST_CONSTANTS * np.median(self.rows.count)
 
     def solved(self, m: Model, iterations: int = 12) -> Model:
         m = solve(m, self.rows, iterations, self.floor)
         return replace(m, score=self.score(m))
+
+
+def _defined(m: Model, rows: Rows) -> bool:
+    """No denominator, logarithm or root passes zero."""
+    with np.errstate(all="ignore"):
+        evaluation = Evaluation(rows, m.w[None], slopes=False)
+        values = [evaluation.of(c)[0] for c in m.columns]
+    finite = all(np.isfinite(v).all() for v in values)
+    return finite and not evaluation.bad.any()
+
+
+def _barely_waves(m: Model, rows: Rows) -> int:
+    """Sines of which most steps see less than half a turn: they stand for some other curve."""
+    waves = {
+        n for c in m.columns for n in nodes(c) if isinstance(n, Apply) and n.name in ("sin", "cos")
+    }
+    evaluation = Evaluation(rows, m.w[None], slopes=False)
+    with np.errstate(all="ignore"):
+        seen = [np.median(np.ptp(evaluation.of(n.g)[0], axis=-1)) for n in waves]
+    return sum(bool(turn < FULL_TURN / 2) for turn in seen)
 
 
 def _state(m: Model, rows: Rows, w: np.ndarray, c: np.ndarray, slopes: bool = True):
@@ -131,14 +152,15 @@ def solve(m: Model, rows: Rows, iterations: int = 12, floor: np.ndarray | float 
     for k, kind in enumerate(m.kinds):
         if kind == "shared":
             c[:, k] = np.median(c[:, k])
-        elif kind != "free":
-            c[:, k] = kind
     local = [j for j, shared in enumerate(m.shared) if not shared]
     common = [j for j, shared in enumerate(m.shared) if shared]
     goal = (floor * rows.count).sum()
     with np.errstate(all="ignore"):
         sse, c, residual, slopes, projection = _state(m, rows, w, c)
-        if not local and not common and not shared_c:
+        if not common and not shared_c:  # each step by itself, at its own pace
+            if local:
+                w = descend(m.columns, rows, w[None], iterations, floor * rows.count)[0][0]
+                sse, c, *_ = _state(m, rows, w, c, slopes=False)
             return replace(m, w=w, c=c, sse=sse)
         damping, idle = 1e-4, 0
         for _ in range(iterations):
@@ -247,30 +269,52 @@ def as_written(columns: Sequence[Expression], w: np.ndarray, c: np.ndarray):
             shift, inner = n.g, n.g.g
             if not isinstance(shift.w, int) or not inner.weights():
                 continue
-            b = w[:, shift.w]
+            rate = _rate(inner)
             # The factor 1/b leaves the column only where the column is a product with it.
-            if (b == 0).any() or len(set(np.sign(b))) > 1:
+            if rate is None or n not in factors(column) or (w[:, shift.w] == 0).any():
                 continue
-            from .expressions import factors
-
-            if n not in factors(column):
+            ones = [i for i, other in enumerate(columns) if isinstance(other, One)]
+            if n == column and ones and len(set(np.sign(w[:, rate]))) > 1:
+                _mirror(w, c, rate, shift.w, k, ones[0])
+            b = w[:, shift.w]
+            if len(set(np.sign(b))) > 1:
                 continue
-            if isinstance(inner, Apply) and inner.name == "exp" and isinstance(inner.g, Scale):
+            if isinstance(inner, Apply):
                 sign = float(np.sign(b[0]))
                 new = Power(Shift(Apply("exp", Shift(inner.g, shift.w)), sign), -1.0)
                 columns[k] = substituted(column, n, new)
                 c[:, k] /= np.abs(b)
                 w[:, shift.w] = -np.log(np.abs(b))
-            elif isinstance(inner, Power) and isinstance(inner.w, int):
-                exponent = w[:, inner.w]
-                if (exponent < 0).all() and not inner.g.weights():
-                    hill = Times(inner, Power(Shift(inner, shift.w), -1.0))
-                    columns[k] = simplify(substituted(column, n, hill))
-                    w[:, inner.w] = -exponent
-                    c[:, k] /= b
-                    w[:, shift.w] = 1 / b
+            elif (w[:, rate] < 0).all():
+                hill = Times(inner, Power(Shift(inner, shift.w), -1.0))
+                columns[k] = simplify(substituted(column, n, hill))
+                w[:, rate] *= -1
+                c[:, k] /= b
+                w[:, shift.w] = 1 / b
             break
     return tuple(columns), w, c
+
+
+def _rate(g: Expression) -> int | None:
+    """The weight of exp(w x) or x**w: with its sign changed, the function is its reciprocal."""
+    if isinstance(g, Apply) and g.name == "exp" and isinstance(g.g, Scale):
+        return g.g.w if isinstance(g.g.w, int) and not g.g.g.weights() else None
+    if isinstance(g, Power) and isinstance(g.w, int) and not g.g.weights():
+        return g.w
+    return None
+
+
+def _mirror(w: np.ndarray, c: np.ndarray, rate: int, shift: int, k: int, one: int) -> None:
+    """The steps with a negative rate written with a positive one.
+
+    c/(1/u + b) is c/b less (c/b²)/(u + 1/b).
+    """
+    steps = w[:, rate] < 0
+    b = w[steps, shift]
+    c[steps, one] += c[steps, k] / b
+    c[steps, k] /= -(b**2)
+    w[steps, shift] = 1 / b
+    w[steps, rate] *= -1
 
 
 def rewritten(m: Model) -> Iterator[Model]:
@@ -332,6 +376,17 @@ def _without(m: Model, k: int) -> Model:
     )
 
 
+def _joined(m: Model, i: int, j: int, both: Expression) -> Model:
+    """Columns ``i`` and ``j`` as one."""
+    rest = [q for q in range(len(m.columns)) if q != j]
+    return replace(
+        m,
+        columns=tuple(both if q == i else m.columns[q] for q in rest),
+        c=m.c[:, rest],
+        kinds=tuple(m.kinds[q] for q in rest),
+    )
+
+
 def _nice(m: Model, j: int) -> Iterator[float]:
     """Numbers that a weight may be exactly, near where it is."""
     middle = float(np.median(m.w[:, j]))
@@ -346,7 +401,9 @@ def _nice(m: Model, j: int) -> Iterator[float]:
             if isinstance(n, Power):
                 yield from sorted(EXPONENTS, key=lambda v: abs(v - middle))[:2]
             elif isinstance(n, (Mix, Scale, Shift)):
-                yield from (0.0, 1.0, -1.0)
+                yield 0.0
+                if alike(n.g, n.h) if isinstance(n, Mix) else is_number(n.g):
+                    yield from (1.0, -1.0)
 
 
 def _holds(n: Expression, j: int) -> bool:
@@ -386,7 +443,7 @@ def changes(m: Model, judge: Judge) -> list[Change]:
         guess = replace(new, sse=m.sse + np.nan_to_num(more, nan=np.inf))
         count = rows.count
         score = information(
-            guess.sse / count, count, guess.n_free, guess.n_shared, guess.size, judge.floor
+            guess.sse / count, count, guess.n_free, guess.n_shared, guess.size, judge.floor, SPARE
         )
         if score < m.score + PROMISING:
             found.append(Change(new, score))
@@ -395,28 +452,32 @@ def changes(m: Model, judge: Judge) -> list[Change]:
         return np.eye(p + k)[i]
 
     for i in range(k):
-        if m.kinds[i] == "free" or m.kinds[i] == "shared":
-            if k > 1:
-                propose(_without(m, i), unit(p + i), 0.0)
-            for number in (1.0, -1.0):
-                kinds = (*m.kinds[:i], number, *m.kinds[i + 1 :])
-                propose(replace(m, kinds=kinds), unit(p + i), number)
-        if m.kinds[i] == "free":
-            kinds = (*m.kinds[:i], "shared", *m.kinds[i + 1 :])
-            propose(replace(m, kinds=kinds), unit(p + i), None)
-            for j in range(i + 1, k):
-                if m.kinds[j] != "free":
-                    continue
+        if k > 1:
+            propose(_without(m, i), unit(p + i), 0.0)
+        if m.kinds[i] == "shared":
+            continue
+        kinds = (*m.kinds[:i], "shared", *m.kinds[i + 1 :])
+        propose(replace(m, kinds=kinds), unit(p + i), None)
+        for j in range(i + 1, k):
+            if m.kinds[j] == "shared":
+                continue
+            if alike(m.columns[i], m.columns[j]):
                 for sign in (1.0, -1.0):
-                    merged = Plus(m.columns[i], m.columns[j], sign)
-                    rest = [q for q in range(k) if q != j]
-                    new = replace(
-                        m,
-                        columns=tuple(merged if q == i else m.columns[q] for q in rest),
-                        c=c[:, rest],
-                        kinds=tuple(m.kinds[q] for q in rest),
-                    )
-                    propose(new, unit(p + j) - sign * unit(p + i), 0.0)
+                    equal = Plus(m.columns[i], m.columns[j], sign)
+                    propose(_joined(m, i, j, equal), unit(p + j) - sign * unit(p + i), 0.0)
+            elif len(c) > 1:
+                # Of other units: their ratio is a constant of its own, shared by all steps.
+                a, b = sorted((i, j), key=lambda q: (m.columns[q].size(), repr(m.columns[q])))
+                ratio = float(np.median(c[:, b] / c[:, a]))
+                if np.isfinite(ratio) and ratio:
+                    both = Mix(m.columns[a], m.columns[b], p)
+                    new = replace(_joined(m, a, b, both), shared=(*m.shared, True))
+                    new = replace(new, w=np.concatenate([m.w, np.full((len(c), 1), ratio)], 1))
+                    propose(new, unit(p + b) - ratio * unit(p + a), 0.0)
+    places = [
+        [of_weight(n) for column in m.columns for n in nodes(column) if _holds(n, j)][:1]
+        for j in range(p)
+    ]
     for j in range(p):
         for number in dict.fromkeys(_nice(m, j)):
             fixed = tuple(
@@ -430,7 +491,7 @@ def changes(m: Model, judge: Judge) -> list[Change]:
             shared = (*m.shared[:j], True, *m.shared[j + 1 :])
             propose(replace(m, shared=shared), unit(j), None)
         for i in range(p):
-            if i == j or m.shared[i] != m.shared[j]:
+            if i == j or m.shared[i] != m.shared[j] or places[i] != places[j]:
                 continue
             for ratio in (1.0, -1.0, 2.0, -2.0):
                 if abs(ratio) == 1 and i > j:

@@ -58,13 +58,14 @@ def refine(
     fit = reduce(add_missing(fit, few, kinds), few, trace)
     fit = exchange(fit, few, kinds, trace)
     take_out(fit, few, trace)
-    return polish(fit, points)
+    return polish(freeze_doubtful(fit, few), points)
 
 
 def reduced(fit: Fit, points: Points) -> Fit:
     """Without the weights that only fit what is smooth in the errors of numerical derivatives."""
     few = points.thinned(max(DECISION_POINTS, DECISION_ROWS // len(points.x)))
-    return reduce(refit(fit.formula, fit.weights, fit.constant, few), few, [])
+    fit = reduce(refit(fit.formula, fit.weights, fit.constant, few), few, [])
+    return freeze_doubtful(fit, few)
 
 
 def as_found(
@@ -286,16 +287,15 @@ def _linear_gain(
 # --- constants ----------------------------------------------------------------------
 
 
-def freeze_constant(fit: Fit, points: Points) -> Fit:
+def freeze_constant(fit: Fit, points: Points, most_rows: float = torch.inf) -> Fit:
     """Hold weights equal at all steps, inner layers first, where the fit does not suffer.
 
-    This recognises coefficients that do not vary and settles scales that two weights share. Rows
-    count for as many independent ones as their residuals are worth: the smooth error of numerical
-    derivatives looks like a coefficient that varies, more or less with the rows that were drawn.
+    This recognises coefficients that do not vary and settles scales that two weights share.
     """
-    rows = max(ROWS, independent_share(fit, points) * float(points.count.mean()))
-    best = fit.information(points, rows)
+    best = fit.information(points, most_rows)
     for k in range(len(fit.constant)):
+        if fit.constant[k]:
+            continue
         constant = tuple(c or i == k for i, c in enumerate(fit.constant))
         expected = torch.maximum(fit.error, points.floor)
         weights = fit.weights.clone()
@@ -305,7 +305,18 @@ def freeze_constant(fit: Fit, points: Points) -> Fit:
             continue
         candidate = refit(fit.formula, weights, constant, points, expected)
         candidate = settle_constants(candidate, points)
-        score = candidate.information(points, rows)
+        score = candidate.information(points, most_rows)
         if score < best:
             fit, best = candidate, score
     return fit
+
+
+def freeze_doubtful(fit: Fit, points: Points) -> Fit:
+    """Hold constant what varies no more than the errors of the finished formula can explain.
+
+    Rows count for as many independent ones as their residuals are worth: the smooth error of
+    numerical derivatives looks like a coefficient that varies, more or less with the rows that
+    were drawn. On the way residuals are smooth because something is missing, and tell nothing.
+    """
+    share = independent_share(fit, points)
+    return freeze_constant(fit, points, max(ROWS, share * float(points.count.mean())))

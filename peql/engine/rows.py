@@ -17,6 +17,8 @@ SHORT = 5  # a step with fewer rows keeps all of them for the fit
 POOL_ROWS = 32  # rows in a range of t that stands for a step where t lies on no grid
 MOST_POOLS = 4096  # steps that are solved for where t lies on no grid
 DISTANT = 3.0  # a column whose middle is this many half ranges from 0 is trained on around it
+SURE_DIGITS = 9  # decimals of a column that computing it on another machine does not change
+TAME = 1e-4, 1e4  # a column whose largest magnitude is within is searched in its own units
 OFFSET = 3.0  # a mean of y that is this many standard deviations from 0 is no task for training
 
 
@@ -38,7 +40,8 @@ class Scales:
         """Largest magnitude of each feature (outliers aside), size of y about its mean, range of t.
 
         If ``centred``, a feature far from 0 (a year, a temperature in Kelvin) is measured from its
-        middle.
+        middle. Otherwise it stays as it is unless its numbers are out of the ordinary: log(x) is
+        no longer log(x) in other units.
         """
         low, high = x.min(axis=0), x.max(axis=0)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
@@ -48,6 +51,8 @@ class Scales:
         unit = np.where(largest > 0, largest, 1.0)
         spread = np.sqrt(np.mean(((x - shift) / unit) ** 2, axis=0))
         unit = unit * np.where(spread > 0, np.minimum(1.0, 3 * spread), 1.0)
+        if not centred:
+            unit = np.where((TAME[0] < unit) & (unit < TAME[1]), 1.0, unit)
         low_t, high_t = t.min(axis=0), t.max(axis=0)
         half_t = high_t / 2 - low_t / 2
         return cls(
@@ -106,8 +111,9 @@ def arrange(
     Where some t has fewer than ``pool_below`` rows, neighbouring t are pooled for refinement.
     Shapes: x (row, feature), t (row, varying), y (row,).
     """
-    # One order for the same rows, however they came: what is drawn does not depend on it.
-    order = np.lexsort((y, *x.T, *t.T[::-1]))
+    # One order for the same rows, however they came and on whatever machine they were computed:
+    # what is drawn does not depend on it. Only rows that are alike but for rounding change places.
+    order = np.lexsort((y, *x.T, _coarse(y), *_coarse(x).T, *t.T[::-1]))
     x, t, y = x[order], t[order], y[order]
     scales = Scales.of(x, y, t, centred=centred)
     offset = _offset(y) / scales.y
@@ -136,6 +142,11 @@ def arrange(
     held_out = _padded(step, len(centres), held_rows, x, y, distance)
     raw = centres * scales.t_half + scales.t_centre
     return Arranged(raw, points, held_out, table, offset, scales)
+
+
+def _coarse(columns: np.ndarray) -> np.ndarray:
+    """Columns (row, ...) without the digits that rounding decides, in units of each's largest."""
+    return np.round(columns / np.abs(columns).max(axis=0, initial=1e-300), SURE_DIGITS)
 
 
 def _held_out(step: np.ndarray, fraction: float, spare_short: bool) -> np.ndarray:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from .varpro import descend, errors, evaluated, exchange, project
 
 DESCENTS = 3  # starts at each step that are followed
 MOST_TERMS = 360  # of the first round that are descended from
-MOST_SIMPLE, MOST_NESTED = 500, 900  # terms whose starts are looked at, the smallest first
+MOST_SIMPLE, MOST_NESTED = 500, 1200  # terms whose starts are looked at, the smallest first
 MOST_ADDED = 12  # terms tried with each formula of the beam
 BEAM = 8
 MOST_TOGETHER = 4  # features that are combined with each other
@@ -41,30 +40,18 @@ class State:
         return (One(), *(c for t in self.terms for c in t.columns))
 
 
-@dataclass
-class Clock:
-    """Seconds left."""
-
-    limit: float
-    begun: float = field(default_factory=time.perf_counter)
-
-    @property
-    def out(self) -> bool:
-        return time.perf_counter() - self.begun > self.limit
-
-
 class Screen:
     """Terms tried on a few experiments and rows."""
 
-    def __init__(self, rows: Rows, terms: list[Term], clock: Clock, seed: int):
-        self.rows, self.clock = rows, clock
+    def __init__(self, rows: Rows, terms: list[Term], seed: int):
+        self.rows = rows
         self.floor = floor(rows.y, rows.mask)
         self.exact = EXACT * variance(rows) * rows.count.sum()
         self.terms, self.starts, self.first = [], [], []
         self.dictionary: list[np.ndarray] = []
         with np.errstate(all="ignore"):
             for term in terms:
-                if clock.out:
+                if rows.work.out:
                     break
                 w = starts(term, rows, seed)
                 sse = errors((One(), *term.columns), rows, w)
@@ -78,9 +65,8 @@ class Screen:
         n_shared = sum(t.n_exponents for t in terms)
         n_free = 1 + sum(len(t.columns) + t.n_weights for t in terms) - n_shared
         size = 1 + sum(t.size for t in terms)
-        return information(
-            sse / self.rows.count, self.rows.count, n_free, n_shared, size, self.floor
-        )
+        errors = sse / self.rows.count, self.rows.count
+        return information(*errors, n_free, n_shared, size, self.floor, spare=bool(terms))
 
     def empty(self) -> State:
         w = np.zeros((len(self.rows.x), 0))
@@ -220,6 +206,7 @@ class Screen:
             y = self.rows.y[s] - rest * (self.rows.y[s] @ rest) / rest.sum()
             left[s] = y @ y
             g, h = u @ u.T, u @ y
+            self.rows.work.done += 4 * g.size
             room = 1 - g**2
             gain = h[:, None] ** 2 + h[None] ** 2 - 2 * g * np.outer(h, h)
             gain = np.where(room > 1e-7, gain / np.maximum(room, 1e-7), 0.0)
@@ -243,7 +230,7 @@ class Screen:
         found: list[Try] = []
         steps = np.arange(n_steps)
         for _, i, j in ranked[:PAIRS]:
-            if self.clock.out:
+            if self.rows.work.out:
                 break
             a, b = self.terms[narrow[i]], self.terms[narrow[j]]
             w = np.concatenate(
@@ -263,7 +250,7 @@ class Screen:
         """Follow all a little, then the better half further."""
         states = []
         for terms, w, sse in tries:
-            if self.clock.out:
+            if self.rows.work.out:
                 break
             states.append(self.fit(terms, w, sse, iterations=5, descents=1, last=False))
         # One step that is solved is a promise: the others start from it.
@@ -278,7 +265,7 @@ class Screen:
             w = np.concatenate([states[k].w[None], w])
             sse = np.concatenate([states[k].sse[None], sse])
             finished.append(self.fit(terms, w, sse))
-            if self.clock.out:
+            if self.rows.work.out:
                 break
         return finished
 
@@ -291,7 +278,7 @@ class Screen:
             self.prepare()
         for state in beam:
             for k, chosen in self.additions(state):
-                if self.clock.out:
+                if self.rows.work.out:
                     return found
                 key = frozenset([*(t.columns for t in _local(state.terms)), self.terms[k].columns])
                 if key in tried:
@@ -324,9 +311,7 @@ def variance(rows: Rows) -> float:
     return float((((rows.y - mean) ** 2) * rows.mask).sum() / rows.total)
 
 
-def screen(
-    rows: Rows, kinds, max_terms: int, max_depth: int, clock: Clock, seed: int
-) -> Iterator[list[State]]:
+def screen(rows: Rows, kinds, max_terms: int, max_depth: int, seed: int) -> Iterator[list[State]]:
     """Sums of terms on the screening rows, in rounds of growing complexity."""
     terms = Grammar(rows.x, kinds, telling(rows, MOST_TOGETHER)).terms(max_depth)
     most = max(1.0, 0.5 * float(np.median(rows.count)))
@@ -335,8 +320,10 @@ def screen(
     simple = [t for t in terms if t.n_weights == 1]
     laws = [t for t in terms if t.n_weights > 1 and t.n_weights == t.n_exponents]
     nested = [t for t in terms if t.n_weights > 1 and t.n_weights > t.n_exponents]
+    # An exponent is nearly always a whole number: no weight of its own.
+    nested.sort(key=lambda t: (t.n_weights - t.n_exponents, t.size))
     simple, nested = simple[:MOST_SIMPLE], nested[:MOST_NESTED]
-    few = Screen(rows, plain, clock, seed)
+    few = Screen(rows, plain, seed)
     best = [few.empty()]
     yield best
     # Sums of powers: no weight inside, so many terms cost little.
@@ -346,14 +333,18 @@ def screen(
         yield beam
         best = sorted([*best, *beam], key=lambda s: s.score)[:BEAM]
         beam = few.grow(best, tried)
-    yield Screen(rows, laws, clock, seed).singles()
-    small = Screen(rows, [*plain, *simple], clock, seed)
+    yield Screen(rows, laws, seed).singles()
+    small = Screen(rows, [*plain, *simple], seed)
     singles = sorted(small.singles(), key=lambda s: s.score)
     yield singles
-    deep = sorted(Screen(rows, nested, clock, seed).singles(), key=lambda s: s.score)
+    inner = Screen(rows, nested, seed)
+    deep = sorted(inner.singles(), key=lambda s: s.score)
     yield deep
-    pairs = sorted(small.pairs(), key=lambda s: s.score)
-    yield pairs
+    pairs: list[State] = []
+    for some in (small, inner) if max_terms > 1 else ():
+        found = some.pairs()
+        yield found
+        pairs = sorted([*pairs, *found], key=lambda s: s.score)
     waves = [s for s in singles if len(s.columns) > 2]
     waves = [*waves[: BEAM // 2], *(s for s in waves[BEAM // 2 :] if s.terms[0].size <= 4)]
     tried = set()
@@ -364,7 +355,7 @@ def screen(
     best = sorted([*best, *singles, *deep], key=lambda s: s.score)[:BEAM]
     beam = sorted(pairs, key=lambda s: s.score)[:BEAM]
     for _ in range(3, max_terms + 1):
-        if not beam or beam[0].score > best[0].score or clock.out:
+        if not beam or beam[0].score > best[0].score or rows.work.out:
             break
         best = beam
         beam = sorted(small.grow(beam, tried), key=lambda s: s.score)[:BEAM]

@@ -21,17 +21,29 @@ import numpy as np
 from tqdm import tqdm
 
 from .criterion import CONSISTENT, floor, information
-from .expressions import One, Rows, X, show, simplify
+from .expressions import Expression, One, Rows, Work, X, show, simplify
 from .formula import Formula
-from .models import Judge, Model, as_written, compact, reduced, rewritten, solve, with_phases
-from .screening import EXACT, Clock, State, screen, variance
+from .models import (
+    Judge,
+    Model,
+    as_written,
+    compact,
+    reduced,
+    rewritten,
+    solve,
+    with_phases,
+)
+from .screening import EXACT, State, screen, variance
 from .varpro import coefficients, descend, errors, exchange
 from .writing import write
 
 SCREEN_STEPS, SCREEN_ROWS = 4, 48  # what terms are first tried on
 SAMPLE_STEPS, SAMPLE_ROWS = 16, 128  # what the choice is made on
 FINALISTS = 32  # by their score, and as many if most of their constants are shared
+NEAR = 40.0  # a simple form this near to the best on the screening rows is a finalist too
 MOST_REDUCED = 6  # likewise
+MARGIN = 0.1  # of the range, in which a form should be defined too
+WORK = 3e9  # numbers computed at an effort of 1: about a minute; most tables need a fifth
 MOST_PATTERNS = 6  # of signs of weights that are followed
 
 
@@ -54,6 +66,7 @@ class Candidate:
     exact: bool  # fits to rounding error
     text: str
     model: Model = field(repr=False)
+    interrupted: bool = False  # by Ctrl-C, before the search was through
 
     @property
     def found_nothing(self) -> bool:
@@ -77,19 +90,24 @@ def prepare_rows(points) -> Rows:
     return Rows(x, np.where(mask > 0, y, 0.0), mask)
 
 
-def between(rows: Rows, seed: int, n: int = 200) -> Rows:
-    """Points inside the range of each step's rows: a grid, or points between pairs of rows."""
+def between(rows: Rows, seed: int, margin: float = 0.0, n: int = 200) -> Rows:
+    """Points inside the range of each step's rows: a grid, or points between pairs of rows.
+
+    With a ``margin``, a share of the range, also beyond it; what is positive stays so.
+    """
     rng = np.random.default_rng(seed)
+    low, high = rows.x.min(1, keepdims=True), rows.x.max(1, keepdims=True)
     if rows.x.shape[-1] == 1:
-        share = np.linspace(0, 1, n)[:, None]
-        low, high = rows.x.min(1, keepdims=True), rows.x.max(1, keepdims=True)
+        share = np.linspace(-margin, 1 + margin, n)[:, None]
         x = low + share * (high - low)
     else:
         i, j = rng.integers(rows.x.shape[1], size=(2, n))
-        share = rng.uniform(size=(n, 1))
+        share = rng.uniform(-margin, 1 + margin, size=(n, 1))
         x = share * rows.x[:, i] + (1 - share) * rows.x[:, j]
+    x = np.where(low > 0, np.maximum(x, low / 2), np.where(low == 0, np.maximum(x, 0.0), x))
+    x = np.where(high < 0, np.minimum(x, high / 2), np.where(high == 0, np.minimum(x, 0.0), x))
     zeros = np.zeros(x.shape[:2])
-    return Rows(x, zeros, zeros + 1, centres=rows.centres)
+    return Rows(x, zeros, zeros + 1, centres=rows.centres, work=rows.work)
 
 
 def _spread(n: int, most: int) -> np.ndarray:
@@ -111,20 +129,32 @@ def _thinned(rows: Rows, n_steps: int, n_rows: int, rng: np.random.Generator) ->
         rows.y[steps][pick, order],
         rows.mask[steps][pick, order],
         centres=rows.centres,
+        work=rows.work,
     )
 
 
 def to_models(state: State, judge: Judge) -> list[Model]:
-    """A screened state solved at every step, written as people write it.
+    """A screened state solved at every step, with and without its constant, as people write it.
+
+    What has a constant to lean on may end far from where it would be without.
+    """
+    found = _solved(state.columns, state.w, judge)
+    if state.terms:
+        found += _solved(state.columns[1:], state.w, judge)
+    return found
+
+
+def _solved(columns: tuple[Expression, ...], donors: np.ndarray, judge: Judge) -> list[Model]:
+    """The columns at every step of all rows, from what a few steps found.
 
     1/(exp(w x) - 1) is also -1 - 1/(exp(-w x) - 1): where steps differ in the signs of their
     weights, each pattern of signs that all steps can follow is a model of its own.
     """
-    rows, columns = judge.rows, state.columns
+    rows = judge.rows
     goal = judge.floor * rows.count
-    w = np.repeat(state.w[:1], len(rows.x), axis=0)
+    w = np.repeat(donors[:1], len(rows.x), axis=0)
     sse = np.full(len(w), np.inf)
-    w, sse = exchange(columns, rows, w, sse, 20, goal, donors=state.w)
+    w, sse = exchange(columns, rows, w, sse, 20, goal, donors=donors)
     if (sse > 4 * np.median(sse) + goal).any():
         w, sse = exchange(columns, rows, w, sse, 20, goal)
     if not w.shape[1]:
@@ -155,7 +185,7 @@ def search(
     kinds: Iterable[str] | None = None,
     max_terms: int = 3,
     max_depth: int = 2,
-    max_seconds: float = 60.0,
+    effort: float = 1.0,
     progress: bool = True,
     seed: int = 0,
 ) -> list[Candidate]:
@@ -168,7 +198,9 @@ def search(
     kinds : names of primitives to use, by default all that are registered.
     max_terms : terms added up, besides a constant.
     max_depth : 1 for units of features, 2 for units of units.
-    max_seconds : the search ends there, and at Ctrl-C, with the best so far.
+    effort : how much may be computed, 1 for what few tables reach; where it ends, and at Ctrl-C,
+        the best so far is returned. It is counted in numbers, not in seconds, so that the same
+        rows give the same form on every machine.
 
     >>> from types import SimpleNamespace
     >>> x = np.linspace(0, 2, 30)[None, :, None] + np.zeros((3, 1, 1))
@@ -177,7 +209,7 @@ def search(
     'exp(w0*x0)'
     """
     with np.errstate(all="ignore"):
-        return _search(points, kinds, max_terms, max_depth, max_seconds, progress, seed)
+        return _search(points, kinds, max_terms, max_depth, effort, progress, seed)
 
 
 def _search(
@@ -185,30 +217,31 @@ def _search(
     kinds: Iterable[str] | None,
     max_terms: int,
     max_depth: int,
-    max_seconds: float,
+    effort: float,
     progress: bool,
     seed: int,
 ) -> list[Candidate]:
     rows = prepare_rows(points)
     rng = np.random.default_rng(seed)
-    clock = Clock(max_seconds)
+    rows.work = Work(effort * WORK)
     sample = _thinned(rows, SAMPLE_STEPS, SAMPLE_ROWS, rng)
     few = _thinned(sample, SCREEN_STEPS, SCREEN_ROWS, rng)
     for i in range(rows.x.shape[-1]):
         rows.centre(X(i))
-    judge = Judge(sample, between(sample, seed), floor(sample.y, sample.mask))
+    grids = between(sample, seed), between(sample, seed, MARGIN)
+    judge = Judge(sample, *grids, floor(sample.y, sample.mask))
     exact = EXACT * variance(few) * few.total
     pool: list[State] = []
     models: list[Model] = []
+    interrupted = False
     bar = tqdm(desc="searching", unit=" rounds", disable=None if progress else True, leave=False)
     try:
-        for states in screen(few, kinds, max_terms, max_depth, clock, seed):
+        for states in screen(few, kinds, max_terms, max_depth, seed):
             pool += states
             bar.set_postfix_str(f"{len(pool)} forms, best {told(pool)}", refresh=False)
             bar.update()
-            found = [s for s in states if s.sse.sum() <= exact]
-            if found:
-                best = sorted(found, key=lambda s: s.score)[:6]
+            best = sorted((s for s in states if s.sse.sum() <= exact), key=lambda s: s.score)[:6]
+            if best:
                 models = [m for s in best for m in to_models(s, judge)]
                 models = [m for m in models if is_exact(m, judge)]
                 if models:
@@ -216,15 +249,18 @@ def _search(
         if not models:
             models = [m for s in chosen(pool, few) for m in to_models(s, judge)]
         models = [m for m in models if np.isfinite(m.score)]
-        models = [reduced(m, judge, lambda: clock.out) for m in to_reduce(models, judge)]
+        models = [reduced(m, judge, lambda: rows.work.out) for m in to_reduce(models, judge)]
     except KeyboardInterrupt:
+        interrupted = True
         warnings.warn("interrupted: the best formula so far is kept", stacklevel=2)
         if not models:
             models = [m for s in chosen(pool, few)[:4] for m in to_models(s, judge)]
     finally:
         bar.close()
+    models = [m for m in models if not judge.interpolates(m)]
     models = or_nothing(distinct(models), pool, judge)
-    return [candidate(m, rows, judge) for m in models]
+    found = [candidate(m, rows, judge) for m in models]
+    return [replace(one, interrupted=interrupted) for one in found]
 
 
 def or_nothing(models: list[Model], pool: list[State], judge: Judge) -> list[Model]:
@@ -323,11 +359,14 @@ def chosen(pool: list[State], rows: Rows) -> list[State]:
         size = sum(t.size for t in s.terms)
         return information(s.sse / rows.count, rows.count, 1, n - 1, size, exact)
 
+    pool = list({s.columns: s for s in sorted(pool, key=lambda s: -s.score)}.values())
     ranked = sorted(pool, key=lambda s: s.score)
-    single = [s for s in ranked if len(s.terms) == 1]
+    # A few rows hardly tell smooth curves apart: no simple one is left out.
+    near = [s for s in ranked if s.score < ranked[0].score + NEAR]
+    simple = [s for s in near if len(s.terms) == 1 and s.w.shape[1] <= 1]
     choice = [
         *ranked[:FINALISTS],
-        *single[: FINALISTS // 2],
+        *simple[: 2 * FINALISTS],
         *sorted(pool, key=hopeful)[:FINALISTS],
     ]
     return list({id(s): s for s in choice}.values())

@@ -154,7 +154,7 @@ def write(m: Model, rows: Rows) -> tuple[Formula, np.ndarray, tuple[bool, ...]]:
     """
     writer = Writer(m, rows, rows.x.shape[-1])
     coefficients = m.c.copy()
-    kinds = list(m.kinds)
+    kinds: list[str | float] = list(m.kinds)
     absorbed: set[Expression] = set()
     taken: dict[Expression, np.ndarray] = {}
     for k, column in enumerate(m.columns):

@@ -222,6 +222,11 @@ def _tidied(expression: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> sympy.Ex
             return sympy.log(factor) + sympy.log(rest)
     if isinstance(e, sympy.Pow) and e.base.has(*symbols):
         whole = e.exp.is_integer
+        if isinstance(e.base, sympy.Add) and e.exp == -1:
+            below, denominator = sympy.fraction(sympy.together(e.base))
+            if denominator.is_polynomial(*symbols) and denominator.has(*symbols):
+                # 1/(1/x + b) is x/(b x + 1)
+                return denominator * _tidied(1 / sympy.expand(below, **_EXPAND), symbols)
         if isinstance(e.base, sympy.Add) and e.exp.is_negative:
             terms = sympy.Add.make_args(sympy.expand(e.base, **_EXPAND))
             first = max(terms, key=lambda term: _rank(term, symbols))
@@ -255,6 +260,8 @@ class _Reader:
         self.found: dict[str, sympy.Expr] = {}
         self.constants: list[tuple[str, sympy.Expr]] = []
         self.flipped: set[sympy.Expr] = set()
+        differ = np.ptp(weights, axis=0) > SAME * np.abs(weights).max(axis=0, initial=0.0)
+        self.vary = {w for w, varies in zip(symbols, differ, strict=True) if varies}
 
     def canonical(self, expression: sympy.Expr) -> sympy.Expr:
         """The sum with each term's coefficient named, highest powers first."""
@@ -263,7 +270,11 @@ class _Reader:
             coefficient, rest = term.as_independent(*self.features, as_Add=False)
             terms[rest] = terms.get(rest, sympy.Integer(0)) + self._parity(rest) * coefficient
         ordered = sorted(terms, key=self._order)
-        return sympy.Add(*(self._name(terms[rest], rest) * self._inside(rest) for rest in ordered))
+        named: dict[sympy.Expr, list[sympy.Expr]] = {}  # terms of the same coefficient together
+        for rest in ordered:
+            factor, own = self._name(terms[rest], rest).as_coeff_Mul()
+            named.setdefault(own, []).append(factor * self._inside(rest))
+        return sympy.Add(*(own * sympy.Add(*parts) for own, parts in named.items()))
 
     def _order(self, rest: sympy.Expr) -> tuple:
         if not rest.free_symbols & set(self.features):
@@ -319,6 +330,10 @@ class _Reader:
     def _values(self, coefficient: sympy.Expr) -> np.ndarray:
         return _values(coefficient, self.symbols, self.weights)
 
+    def _varying(self, coefficient: sympy.Expr) -> set[sympy.Symbol]:
+        """The weights of a coefficient that are not the same at all steps."""
+        return coefficient.free_symbols & self.vary
+
     def _name(self, coefficient: sympy.Expr, rest: sympy.Expr) -> sympy.Expr:
         values = self._values(coefficient)
         if np.ptp(values) <= SAME * np.abs(values).max(initial=0.0):
@@ -326,17 +341,17 @@ class _Reader:
                 self.constants.append((self._describe(rest), coefficient))
             return number(float(np.median(values)))
         for name, known in self.found.items():
-            ratio = sympy.simplify(coefficient / known) if _alike(coefficient, known) else None
-            if ratio is not None and ratio.is_number:
-                return number(float(ratio)) * sympy.Function(name)(*self.varying)
+            if self._varying(coefficient) != self._varying(known):
+                continue
+            ratio = sympy.simplify(coefficient / known)
+            if not self._varying(ratio):
+                if ratio.free_symbols:
+                    self.constants.append((self._describe(rest), ratio))
+                value = float(np.median(self._values(ratio)))
+                return number(value) * sympy.Function(name)(*self.varying)
         name = next(self.letters)
         self.found[name] = coefficient
         return sympy.Function(name)(*self.varying)
-
-
-def _alike(one: sympy.Expr, other: sympy.Expr) -> bool:
-    """Whether two coefficients may be multiples of each other: they have the same weights."""
-    return one.free_symbols == other.free_symbols
 
 
 def _letters(taken: set[str]) -> Iterator[str]:

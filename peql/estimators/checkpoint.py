@@ -25,7 +25,8 @@ from ..solution import Solution
 
 FORMAT = "peql-model-2"
 MOST_BYTES = 2**30  # that the arrays of a file may declare in all
-MOST_UNITS = 10_000  # of a formula
+MOST_NODES = 100_000  # of a formula written out, where a unit that is read twice is there twice
+MOST_DEPTH = 100  # units within units; SymPy's recursion ends at a few hundred
 PROBES = np.array([-1.3, -0.4, 0.2, 0.9, 1.7])  # where two primitives of one name must agree
 
 Header = dict[str, Any]
@@ -38,6 +39,7 @@ Arrays = dict[str, np.ndarray]
 def packed(solution: Solution) -> tuple[Header, Arrays]:
     """A solution as JSON and arrays."""
     formula, scales = solution.formula, solution.scales
+    _check_graph(formula)
     used = {unit.primitive.name: unit.primitive for unit in formula.units}
     for primitive in used.values():
         check_registered(primitive)
@@ -80,7 +82,7 @@ def check_registered(primitive: P.Primitive) -> None:
 
 def unpacked(header: Header, arrays: Arrays) -> Solution:
     """The solution of a file; whatever does not fit together is an error."""
-    if len(header["units"]) > MOST_UNITS:
+    if len(header["units"]) > MOST_NODES:
         raise ValueError(f"its formula has {len(header['units'])} units")
     units = []
     for name, arguments in header["units"]:
@@ -148,7 +150,10 @@ def _edges(edges: Any) -> Edges:
 
 
 def _check_graph(formula: Formula) -> None:
-    """Each unit reads earlier nodes only, and every weight stands somewhere."""
+    """Each unit reads earlier nodes only, every weight stands somewhere, and it can be written out.
+
+    Sixty units that each read the two before them are a small file and an endless equation.
+    """
     for k, unit in enumerate(formula.units):
         if any(not 0 <= node < formula.n_features + k for _, node in unit.edges()):
             raise ValueError("a unit of its formula reads what comes after it")
@@ -156,6 +161,16 @@ def _check_graph(formula: Formula) -> None:
         raise ValueError("its output reads what is not there")
     if set(formula.columns()) != set(range(formula.n_weights)):
         raise ValueError("its weights are not numbered one by one")
+    nodes, depth = [1] * formula.n_features, [0] * formula.n_features
+    for unit in formula.units:
+        read = [node for _, node in unit.edges()]
+        nodes.append(min(1 + sum(nodes[node] for node in read), MOST_NODES + 1))
+        depth.append(1 + max((depth[node] for node in read), default=0))
+    written = sum(nodes[node] for _, node in formula.output)
+    if written > MOST_NODES or max(depth, default=0) > MOST_DEPTH:
+        raise ValueError(
+            f"its formula, written out, is over {MOST_NODES:,} nodes long or {MOST_DEPTH} deep"
+        )
 
 
 def _meaning(primitive: P.Primitive) -> list[float]:

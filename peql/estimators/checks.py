@@ -13,6 +13,7 @@ from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
 from .._suggest import unknown_name
 from ..columns import days
+from ..columns import numbers as as_numbers
 
 
 def column_indices(
@@ -54,6 +55,7 @@ def check_table(X: Any, labels: str | None = None) -> Any:
 
     The column ``labels`` need hold no numbers.
     """
+    X = _plain(X)
     if isinstance(X, pd.DataFrame):
         X = _check_frame(X, labels)
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
@@ -64,12 +66,29 @@ def check_table(X: Any, labels: str | None = None) -> Any:
     return X
 
 
+def _plain(values: Any) -> Any:
+    """What is masked as NaN; of whole numbers without end, an error that says so."""
+    if isinstance(values, np.ma.MaskedArray):
+        missing = np.ma.getmaskarray(values)
+        return np.where(missing, np.nan, values.data) if missing.any() else values.data
+    if not isinstance(values, (pd.DataFrame, pd.Series)):
+        array = np.asarray(values)
+        if array.dtype == object and array.ndim == 1 and all(isinstance(v, Real) for v in array):
+            return as_numbers(pd.Series(array, name="y")).to_numpy()
+        if array.dtype == object and array.ndim == 2:
+            for k, column in enumerate(array.T):
+                if all(isinstance(v, Real) for v in column):
+                    as_numbers(pd.Series(column, name=k))
+    return values
+
+
 def _shape(values: Any) -> tuple[int, ...]:
     return values.shape if hasattr(values, "shape") else np.asarray(values).shape
 
 
 def check_target(y: Any, X: Any) -> Any:
     """Say what is wrong with ``y``; returns it."""
+    y = _plain(y)
     rows = [shape[0] for shape in (_shape(X), _shape(y)) if shape]
     if len(set(rows)) > 1:
         raise ValueError(f"X has {rows[0]} rows and y has {rows[1]}: each row of X needs one y")
@@ -78,7 +97,7 @@ def check_target(y: Any, X: Any) -> Any:
         raise ValueError("Complex data not supported: y holds complex numbers")
     if not (is_numeric_dtype(column.dtype) or _holds_numbers(column)):
         raise ValueError(f"y holds no numbers but {column.dtype}: pass a numeric column")
-    values = column.to_numpy(dtype=float, na_value=np.nan)
+    values = as_numbers(column).to_numpy()
     bad = int(np.sum(~np.isfinite(values)))
     if bad:
         raise ValueError(
@@ -93,7 +112,10 @@ def _check_frame(frame: pd.DataFrame, labels: str | None) -> pd.DataFrame:
     twice = frame.columns[frame.columns.duplicated()].unique().tolist()
     if twice:
         raise ValueError(f"columns {twice} of X are there more than once: rename or drop them")
-    frame = frame.astype({c: float for c in frame if _holds_numbers(frame[c])})
+    objects = {c: as_numbers(frame[c]) for c in frame if _holds_numbers(frame[c])}
+    frame = frame.copy() if objects else frame
+    for name, column in objects.items():
+        frame[name] = column
     other = {
         str(c): str(kind)
         for c, kind in frame.dtypes.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import sympy
 import torch
+from scipy.stats import chi2
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -22,8 +23,8 @@ from tqdm import tqdm
 from .. import primitives as P
 from .._suggest import unknown_name
 from ..engine.criterion import CONSISTENT, information
-from ..engine.moves import ROWS as FIELD_ROWS
 from ..engine.moves import as_found, as_trained, polish, reduced, refine
+from ..engine.products import DEGREE, by_step, sums_of_products
 from ..engine.rows import Arranged, arrange
 from ..engine.search import search
 from ..engine.solver import PRECISION, Fit, Points, mean_squared_error
@@ -37,6 +38,7 @@ from .checks import check_table, check_target, column_indices, dates_as_days, nu
 
 RESTARTS = 3  # times a trial that blew up begins again
 MOST_STEPS = 512  # of a batch
+SPARE = 0.05  # chance that noise gives additional numbers more to do, at which they are not spare
 METHODS = ("auto", "network", "search")
 PROTOCOLS = ("refined", "paper")
 MOST_FEATURES = 256  # at 100 the search takes a quarter of a minute, and its time goes with them
@@ -54,8 +56,27 @@ class Outcome:
     arranged: Arranged
     method: str
     seconds: float
+    held_out_error: float  # mean squared, scaled units
     restarts: int = 0
     trace: Sequence[Fit] = ()
+    last: bool = False  # nothing is to be tried after it
+
+
+@dataclass(frozen=True)
+class FieldRows:
+    """What rows of a field say of themselves in ``X.attrs``; see ``peql.datasets.from_field``."""
+
+    independent: float  # share of a step's rows
+    exact: float  # mean squared error of y that is none
+    degree: int  # factors of a product that may be formed
+
+    @classmethod
+    def of(cls, attrs: Mapping[str, Any], target: str) -> FieldRows | None:
+        if "independent" not in attrs:
+            return None
+        errors = attrs["error"]
+        error = float(errors.get(target, min(errors.values())))
+        return cls(attrs["independent"], error**2, 1 if attrs["products"] else DEGREE)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)  # writes a constructor that only stores
@@ -71,7 +92,10 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     method : "network" trains and refines; "search" looks for the form directly, among all
         registered primitives if ``primitives`` is "default"; "auto" does both, unless the search
         leaves nothing but rounding error, and keeps the better by the criterion.
-    n_layers : hidden layers of the network, the depth of nesting that it can find.
+    n_layers : depth of nesting: hidden layers of the network; the search knows 1 and 2.
+    max_terms : terms that the search adds up, besides a constant.
+    effort : how much the search may compute, 1 for what few tables reach; counted in numbers, not
+        seconds, so that the same rows give the same equation on every machine.
     n_trials : random restarts, trained together; the best on held-out rows is kept.
     max_iter : gradient steps of a trial.
     l0_weight : price of an open gate.
@@ -87,6 +111,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     ----------
     alternatives_ : DataFrame, other forms that are also consistent with the rows, and how much
         worse each is by the criterion.
+    solutions_ : list of Solution, the best and the alternatives.
     prunings_ : DataFrame, the best equation of each number of weights that refinement tried.
     """
 
@@ -101,6 +126,8 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     primitives: P.PrimitiveChoice = "default"
     method: str = "auto"
     n_layers: int = 2
+    max_terms: int = 3
+    effort: float = 1.0
     n_trials: int = 1
     max_iter: int = 1000
     l0_weight: float = 3e-3
@@ -118,7 +145,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         self._check_parameters()
         target = str(getattr(y, "name", None) or "y")
         # Rows of a differentiated field (``peql.datasets.from_field``) say so themselves.
-        self._field = "grid" in getattr(X, "attrs", {})
+        self._field = FieldRows.of(getattr(X, "attrs", {}), target)
         X = dates_as_days(X, self.varying)
         table, labels = self._encode(check_table(X, self._label_column(X)))
         if y is not None:
@@ -166,44 +193,88 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         )
         near = table[table["difference"].between(-np.inf, CONSISTENT)].sort_values("difference")
         near = near[pd.Series(other)[near.index]].drop_duplicates("form")
+        self.solutions_ = [solutions[k] for k in (self.best_trial_, *near.index)]
         columns = ["equation", "difference", "train_error", "complexity", "method"]
         return near[columns].reset_index(drop=True)
 
     def _outcomes(self, x: np.ndarray, t: np.ndarray, y: np.ndarray, seed: int) -> list[Outcome]:
-        def arranged_rows(centred: bool) -> Arranged:
+        def arranged_rows(centred: bool, held_out: bool = True) -> Arranged:
             return arrange(
                 x,
                 t,
                 y,
-                validation_fraction=self.validation_fraction,
+                validation_fraction=self.validation_fraction if held_out else 0.0,
                 pool_below=self._pool_below,
                 random=np.random.default_rng(seed),
                 device=self.device,
                 centred=centred,
             )
 
-        outcomes: list[Outcome] = []
-        if self.method != "network" and self.protocol != "paper":
-            outcomes = self._searched(arranged_rows(centred=False), seed)
-            if self.method == "search" or any(o.fit.exact(o.arranged.points) for o in outcomes):
-                return outcomes
-        return outcomes + self._trained(arranged_rows(centred=True), seed)
+        if self.method == "network" or self.protocol == "paper":
+            return self._trained(arranged_rows(centred=True), seed)
+        everything = arranged_rows(centred=False, held_out=False)
+        look = self._summed if self._sums else self._searched
+        outcomes = look(everything, arranged_rows(centred=False), seed)
+        if self.method == "search" or any(o.last for o in outcomes):
+            return outcomes
+        trained = self._trained(arranged_rows(centred=True), seed)
+        if self._refines:
+            everything = arranged_rows(centred=True, held_out=False)
+            points = everything.points
+            trained = [replace(o, fit=polish(o.fit, points), arranged=everything) for o in trained]
+        return outcomes + trained
 
-    def _searched(self, arranged: Arranged, seed: int) -> list[Outcome]:
-        """What the search finds: the best form, and others that fit the rows as well."""
+    @property
+    def _sums(self) -> bool:
+        """Whether the form is a sum of products: a field's, if no primitives are asked for."""
+        default = isinstance(self.primitives, str) and self.primitives == "default"
+        return self._field is not None and default
+
+    def _summed(self, everything: Arranged, part: Arranged, seed: int) -> list[Outcome]:
+        """The best sum of products of columns, and others that fit the rows as well."""
+        started = time.perf_counter()
+        assert self._field is not None
+        exact, degree = self._field.exact / everything.scales.y**2, self._field.degree
+        fits = sums_of_products(everything.points, self._field.independent, exact, degree)
+        seconds = time.perf_counter() - started
+        held_out = [_pooled(polish(fit, part.points), part.held_out) for fit in fits]
+        return [
+            Outcome(
+                *(fit, everything, "search", seconds, error),
+                # Where products are columns, and integrals have no others, there are no more forms.
+                last=degree == 1
+                or fit.exact(everything.points)
+                or bool((fit.error <= exact).all()),
+            )
+            for fit, error in zip(fits, held_out, strict=True)
+        ]
+
+    def _searched(self, everything: Arranged, part: Arranged, seed: int) -> list[Outcome]:
+        """What the search finds on all rows: the best form, and others that fit as well.
+
+        The rows that ``part`` holds out are predicted by constants that have not seen them.
+        """
         started = time.perf_counter()
         chosen = [primitive.name for primitive, _ in P.resolve(self.primitives)]
-        everything = isinstance(self.primitives, str) and self.primitives == "default"
-        points = arranged.points
+        default = isinstance(self.primitives, str) and self.primitives == "default"
+        points = everything.points
         found = search(
-            points, kinds=None if everything else chosen, progress=self.verbose, seed=seed
+            points,
+            kinds=None if default else chosen,
+            max_terms=self.max_terms,
+            max_depth=min(self.n_layers, 2),
+            effort=self.effort,
+            progress=self.verbose,
+            seed=seed,
         )
         outcomes = []
         for one in found:
             fit = as_found(one.formula, one.weights, one.constant, points)
             fit = polish(reduced(fit, points) if self._field else fit, points)
+            held_out = _pooled(polish(fit, part.points), part.held_out)
             seconds = time.perf_counter() - started
-            outcomes.append(Outcome(fit, arranged, "search", seconds))
+            last = one.interrupted or fit.exact(points)
+            outcomes.append(Outcome(fit, everything, "search", seconds, held_out, last=last))
         return outcomes
 
     def _trained(self, arranged: Arranged, seed: int) -> list[Outcome]:
@@ -218,7 +289,10 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             trace: list[Fit] = []
             fit = self._finish(network, arranged, trace)
             seconds = training_seconds + time.perf_counter() - started
-            outcomes.append(Outcome(fit, arranged, "network", seconds, restarts[k], trace))
+            held_out = _pooled(fit, arranged.held_out)
+            outcomes.append(
+                Outcome(fit, arranged, "network", seconds, held_out, restarts[k], trace)
+            )
         return outcomes
 
     @property
@@ -226,11 +300,16 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         return self.refine and self.protocol != "paper"
 
     def _check_parameters(self) -> None:
-        for name in ("n_layers", "n_trials", "max_iter"):
+        for name in ("n_layers", "max_terms", "n_trials", "max_iter"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
-        limits = {"l0_weight": np.inf, "smoothness": np.inf, "validation_fraction": 1}
+        limits = {
+            "effort": np.inf,
+            "l0_weight": np.inf,
+            "smoothness": np.inf,
+            "validation_fraction": 1,
+        }
         for name, high in limits.items():
             value = getattr(self, name, 0.0)
             if not isinstance(value, (int, float, np.number)) or not 0 <= value < high:
@@ -421,9 +500,9 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         arranged = outcome.arranged
         return {
             "method": outcome.method,
-            "criterion": _criterion(outcome, FIELD_ROWS if self._field else np.inf),
+            "criterion": _criterion(outcome, self._field),
             "train_error": _raw(_pooled(outcome.fit, arranged.points), solution),
-            "validation_error": _raw(_pooled(outcome.fit, arranged.held_out), solution),
+            "validation_error": _raw(outcome.held_out_error, solution),
             "complexity": sum(1 for _ in sympy.preorder_traversal(solution.equation)),
             "equation": str(solution.equation),
             "seconds": outcome.seconds,
@@ -597,27 +676,46 @@ def _pooled(fit: Fit, points: Points) -> float:
 
 
 def _same_function(one: Outcome, other: Outcome) -> bool:
-    """Whether two outcomes predict the same, up to a hundredth of what they leave unexplained."""
+    """Whether two outcomes predict the same, up to a hundredth of what they leave unexplained.
+
+    Numbers that the other has in addition may fit as much of the noise as such numbers do: it is
+    then the one with spare numbers, a straight line as a·exp(b·x) + c with a small b.
+    """
     points = one.arranged.points
 
     def predicted(outcome: Outcome) -> Tensor:
         rows, fit = outcome.arranged.points, outcome.fit
         return fit.formula(rows.spread(fit.weights), rows.x) * rows.mask
 
-    apart = float((predicted(one) - predicted(other)).square().sum() / points.count.sum())
-    return apart <= 1e-4 * one.fit.pooled_error(points) + 1e-15 * float(points.variance)
+    n_rows = float(points.count.sum())
+    apart = float((predicted(one) - predicted(other)).square().sum()) / n_rows
+    spare = _n_numbers(other.fit) - _n_numbers(one.fit)
+    noise = one.fit.pooled_error(points) / max(n_rows - _n_numbers(one.fit), 1.0)
+    idle = float(chi2.isf(SPARE, spare)) * noise if spare > 0 else 0.0
+    same = max(1e-4 * one.fit.pooled_error(points), idle)
+    return apart <= same + 1e-15 * float(points.variance)
 
 
-def _criterion(outcome: Outcome, most_rows: float) -> float:
+def _n_numbers(fit: Fit) -> int:
+    """How many numbers were fitted: one for a constant weight, one at each t for another."""
+    n_constant = sum(fit.constant)
+    return n_constant + (len(fit.constant) - n_constant) * len(fit.weights) * fit.weights.shape[-1]
+
+
+def _criterion(outcome: Outcome, field: FieldRows | None) -> float:
     """What decides between the search and a network, and which other forms are mentioned.
 
-    A step's rows count for at most ``most_rows``.
+    Of the rows of a field a share is independent, and each step has noise of its own.
     """
     fit, points = outcome.fit, outcome.arranged.points
     n_shared = sum(fit.constant)
     n_free = (len(fit.constant) - n_shared) * fit.weights.shape[-1]
-    rows, floor = points.count.numpy().clip(max=most_rows), points.floor.numpy()
-    return information(fit.error.numpy(), rows, n_free, n_shared, fit.formula.size, floor)
+    error, rows, floor = fit.error.numpy(), points.count.numpy(), points.floor.numpy()
+    counted = n_free, n_shared, fit.formula.size
+    if field is None:
+        return information(error, rows, *counted, floor)
+    floor = np.maximum(floor, field.exact / outcome.arranged.scales.y**2)
+    return by_step(error, rows, np.maximum(field.independent * rows, 1), *counted, floor)
 
 
 def _choose(trials: pd.DataFrame, exact: float) -> int:

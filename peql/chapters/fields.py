@@ -1,0 +1,208 @@
+"""What the chapter on PDEs shows of noisy fields: recovery and errors against noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import sympy
+from matplotlib.figure import Figure
+
+from .. import datasets, results
+from ..analysis.comparison import has_true_terms
+from ..baselines import GroupSINDy, least_squares_limit
+from ..datasets.pde import PROBLEMS, solve
+from ..equation.writing import scientific, tex, text
+from ..estimators import tabular as estimators
+from ..style import legend, look, styled
+from .pdes import title
+
+KEYS = ["equation", "noise", "seed", "method", "derivatives"]
+MEASURED = ["true_terms", "found", "coefficient_mse", "limit_coefficient_mse", "cpu_seconds"]
+PAPER = ["advection_diffusion", "burgers"]
+LEAST = 5e-4  # where "no noise" stands on a logarithmic axis
+
+
+def study() -> pd.DataFrame:
+    """The rows of the study that there are; none, with their columns, before it was run."""
+    try:
+        rows = results.load("fields")
+    except FileNotFoundError:
+        return pd.DataFrame(columns=[*KEYS, *MEASURED])
+    rows = rows[rows["true_terms"].notna()]
+    return rows.assign(true_terms=rows["true_terms"].astype(bool))
+
+
+def _level(noise: float) -> str:
+    return f"{100 * noise:g} %"
+
+
+def _method(method: str, derivatives: str) -> str:
+    return method if derivatives == "series" else f"{method}, integrals"
+
+
+def _methods(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Methods and their rows: those from derivatives, then those from integrals."""
+    groups = rows.groupby(["derivatives", "method"], sort=False)
+    named = [(_method(str(key[1]), str(key[0])), part) for key, part in groups]
+    order = ["SEQL", "HEQL", "SINDy", "SEQL, integrals", "SINDy, integrals"]
+    return sorted(named, key=lambda pair: order.index(pair[0]))
+
+
+def recovery(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
+    """Of the seeds that were run, how many found exactly the true terms, by noise."""
+    table: dict[tuple[str, str], dict[str, str]] = {}
+    levels = sorted(rows.loc[rows["equation"].isin(equations), "noise"].unique())
+    for name in equations:
+        for method, part in _methods(rows[rows["equation"] == name]):
+            count = part.groupby("noise")["true_terms"].agg(["sum", "size"])
+            table[title(name), method] = {
+                _level(v): f"{count['sum'][v]} of {count['size'][v]}" if v in count.index else ""
+                for v in levels
+            }
+    return pd.DataFrame.from_dict(table, orient="index")
+
+
+def errors(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
+    """Median coefficient MSE of the runs with the true terms, and the mean ratio to the limit."""
+    table: dict[tuple[str, str], dict[str, str]] = {}
+    right = rows[rows["true_terms"].astype(bool) & rows["equation"].isin(equations)]
+    levels = sorted(right["noise"].unique())
+    for name in equations:
+        for method, part in _methods(right[right["equation"] == name]):
+            row = table[title(name), method] = {}
+            for v in levels:
+                at = part[part["noise"] == v]
+                ratio = (at["coefficient_mse"] / at["limit_coefficient_mse"]).mean()
+                told = "" if np.isnan(ratio) else f" ({ratio:.2f})"
+                row[_level(v)] = (
+                    scientific(float(at["coefficient_mse"].median()), 1) + told if len(at) else ""
+                )
+    return pd.DataFrame.from_dict(table, orient="index")
+
+
+def summary(rows: pd.DataFrame) -> str:
+    """What the study says of the paper's two equations, in a sentence or two."""
+    part = rows[rows["equation"].isin(PAPER) & (rows["derivatives"] == "series")]
+    if not len(part):
+        return "The study has not been run: make results TABLES=fields."
+    lines = []
+    for method in ("SEQL", "HEQL", "SINDy"):
+        own = part[part["method"] == method]
+        few, much = own[own["noise"] <= 0.05], own[own["noise"] > 0.05]
+        lines.append(
+            f"{method}: the true terms in {few['true_terms'].sum()} of {len(few)} runs with up to "
+            f"5 % noise, in {much['true_terms'].sum()} of {len(much)} with more"
+        )
+    own = part[part["true_terms"] & part["method"].isin(["SEQL", "HEQL"])]
+    ratio = own["coefficient_mse"] / own["limit_coefficient_mse"]
+    lines.append(
+        f"coefficient MSE of SEQL and HEQL with the true terms, relative to least squares that was "
+        f"told them: {ratio.mean():.2f} on average, {ratio.max():.2f} at worst"
+    )
+    seconds = part.loc[part["method"].isin(["SEQL", "HEQL"]), "cpu_seconds"]
+    lines.append(f"seconds a fit: {seconds.median():.1f}, at most {seconds.max():.0f}")
+    return "\n".join(lines)
+
+
+def missed(rows: pd.DataFrame, methods: Sequence[str] = ("SEQL", "HEQL")) -> pd.DataFrame:
+    """The runs without exactly the true terms: how many wrote each set of terms."""
+    part = rows[rows["method"].isin(methods) & ~rows["true_terms"].astype(bool)]
+    table: dict[tuple[str, str, str], dict[str, str]] = {}
+    for row in part.itertuples():
+        found = sympy.parse_expr(str(row.found))
+        key = (
+            title(str(row.equation)),
+            _level(float(str(row.noise))),
+            _method(str(row.method), str(row.derivatives)),
+        )
+        entry = table.setdefault(key, {"seeds": "", "found, in the last": ""})
+        entry["seeds"] += f"{', ' if entry['seeds'] else ''}{row.seed}"
+        entry["found, in the last"] = tex(text(found, ".1g"))
+    return pd.DataFrame.from_dict(table, orient="index")
+
+
+@styled
+def figure(rows: pd.DataFrame, equations: Sequence[str]) -> Figure:
+    """Share of runs with the true terms, and coefficient error of those, against noise."""
+    drawn, axes = plt.subplots(2, len(equations), figsize=(3.2 * len(equations), 4.6), sharex=True)
+    for column, name in enumerate(equations):
+        top, bottom = axes[:, column] if len(equations) > 1 else axes
+        for method, part in _methods(rows[rows["equation"] == name]):
+            style: dict[str, Any] = {**look(method.split(",")[0]), "label": method, "marker": "o"}
+            if "," in method:
+                style |= {"marker": "^", "alpha": 0.6}
+            share = part.groupby("noise")["true_terms"].mean()
+            top.plot(np.maximum(share.index, LEAST), share, **style)
+            right = part[part["true_terms"] & (part["noise"] > 0)]
+            error = right.groupby("noise")["coefficient_mse"].median()
+            bottom.plot(error.index, error, **style)
+        top.set(title=title(name), ylim=(-0.05, 1.05))
+        bottom.set(xscale="log", xlim=(0.8 * LEAST, 0.25), xlabel="noise / deviation of u")
+        if any(len(line.get_ydata()) for line in bottom.lines):
+            bottom.set_yscale("log")
+        ticks = [LEAST, 0.001, 0.01, 0.1]
+        bottom.set_xticks(ticks, ["0", *(f"{100 * v:g} %" for v in ticks[1:])])
+        bottom.minorticks_off()
+    first = axes[:, 0] if len(equations) > 1 else axes
+    first[0].set_ylabel("share with the true terms")
+    first[1].set_ylabel("coefficient MSE")
+    if len(rows):
+        legend(drawn)
+    return drawn
+
+
+def live(equations: Sequence[str], levels: Sequence[float], seed: int = 0) -> pd.DataFrame:
+    """What SEQL and SINDy find in fields with noise, computed on the spot."""
+    rows = {}
+    for name in equations:
+        for level in levels:
+            given: Any = {"noise": level, "derivatives": "series", "random_state": seed, "order": 4}
+            data = datasets.load(name, **given)
+            model = estimators.SEQL(
+                varying=data.varying, random_state=seed, method="search", verbose=False
+            )
+            found = model.fit(data.X_train, data.y_train).equation_
+            offered = datasets.load(name, cross_terms=True, rows="all", **given)
+            sindy = GroupSINDy(varying=data.varying).fit(offered.X_train, offered.y_train)
+            told = data.X_train.attrs
+            per_step = len(data.X_train) / data.X_train[data.varying].nunique()
+            rows[title(name), _level(level)] = {
+                "noise, estimated": f"{100 * float(told['noise']) / solve(name).u.std():.2g} %",
+                "rows": len(data.X_train),
+                "at each x or t": f"{per_step:.0f}",
+                "of them independent": f"{told['independent'] * per_step:.0f}",
+                "SEQL": tex(text(found, ".1g")),
+                "SEQL right": "yes" if has_true_terms(found, data) else "no",
+                "SINDy right": "yes" if has_true_terms(sindy.equation_, offered) else "no",
+            }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def chaos_limits() -> pd.DataFrame:
+    """Kuramoto–Sivashinsky's coefficient MSE with the true terms known, by how u is differentiated.
+
+    Differences in t on twice the values of t, and the paper's derivatives with u_t alone taken
+    accurately, tell whose error it is.
+    """
+    name = "kuramoto_sivashinsky"
+    paper = datasets.load(name)
+    accurate = datasets.load(name, derivatives="accurate")
+    mixed = type(paper)(**{**vars(paper), "y_train": accurate.y_train, "y_test": accurate.y_test})
+    finer = datasets.load(name, n_t=2 * PROBLEMS[name].n_t)
+    cases = {
+        "the paper's derivatives": paper,
+        "the same, on twice as many values of t": finer,
+        "the same, but u_t by splines of degree 7": mixed,
+        "all accurate": accurate,
+    }
+    return pd.DataFrame.from_dict(
+        {
+            label: {"coefficient MSE": scientific(least_squares_limit(data).coefficient_mse, 1)}
+            for label, data in cases.items()
+        },
+        orient="index",
+    )
