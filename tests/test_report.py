@@ -141,14 +141,18 @@ def test_the_table_of_labels_is_safe_for_a_spreadsheet(labelled):
 # --- what the model may bring ----------------------------------------------------------------
 
 
-def test_constants_and_alternatives_are_shown(seql, f1, monkeypatch):
+def test_constants_and_runners_up_are_shown(seql, f1, monkeypatch):
     model = copy.copy(seql)
     constants = pd.DataFrame({"value": [1.5], "standard error": [0.25]}, index=["<c>"])
     monkeypatch.setattr(type(model), "constants_", constants)
-    model.alternatives_ = pd.DataFrame(
-        {"equation": [str(seql.equation_), "x*a(t) + <b>"], "difference": [0.0, 12.5]}
-    )
+    best = seql.trials_.loc[[seql.best_trial_]]
+    other = best.assign(equation="x*a(t) + <b>", criterion=best["criterion"] + 12.5)
+    model.trials_ = pd.concat([seql.trials_, other], ignore_index=True)
     X, y = f1.X_train, f1.y_train
+    for agrees, rivals in (("yes", ["x*a(t) + <b>"]), ("no", [])):
+        model.alternatives_ = pd.DataFrame({"equation": rivals, "difference": [12.5] * len(rivals)})
+        told = report.runners_up(model).iloc[-1]
+        assert told["agrees_with_the_rows"] == agrees and told["worse_by"] == 12.5
     page = report.page(model, y, verdict(model, X, y), model.jumps(), trade_off(model, y), {})
     assert "&lt;c&gt;" in page and "0.25" in page
     assert "x*a(t) + &lt;b&gt;" in page and "12.5" in page

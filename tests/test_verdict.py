@@ -85,7 +85,7 @@ def test_numbers_that_only_fit_noise_make_no_other_form(bend):
     for formula in (line, parabola):
         start = np.full((3, formula.n_weights), 0.1)
         fit = as_found(formula, start, (False,) * formula.n_weights, arranged.points)
-        found.append(Outcome(polish(fit, arranged.points), arranged, "search", 0.0))
+        found.append(Outcome(polish(fit, arranged.points), arranged, "search", 0.0, 0.0))
     assert _same_function(*found) == (bend == 0)
     assert not _same_function(*reversed(found)) or bend == 0
 

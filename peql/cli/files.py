@@ -61,7 +61,10 @@ def read_table(path: Path, notes: list[str] | None = None) -> pd.DataFrame:
         first = next(iter(str(error).splitlines()), "")
         raise ValueError(f"{path} cannot be read as a table: {first}") from error
     except Exception as error:  # a broken workbook: zipfile, XML and more
-        raise ValueError(f"{path} cannot be read as a table: {type(error).__name__}") from error
+        raise ValueError(
+            f"{path} cannot be read as a table: it is damaged, or not what its name says "
+            f"({type(error).__name__})"
+        ) from error
     if table.empty:
         raise ValueError(f"{path} has no rows: expected a header and at least two rows")
     return unguarded(table)

@@ -155,6 +155,17 @@ def equations(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(equation=written)[[*others, "equation"]].drop_duplicates("equation")
 
 
+def runners_up(model: Any) -> pd.DataFrame:
+    """What else was found: how much worse by the criterion, and whether the rows allow it, too."""
+    criterion = model.trials_["criterion"] - model.trials_["criterion"][model.best_trial_]
+    others = model.trials_.assign(worse_by=criterion).drop(index=model.best_trial_)
+    others = others[others["equation"] != str(model.equation_)].sort_values("worse_by")
+    agree = others["equation"].isin(model.alternatives_["equation"])
+    columns = ["worse_by", "agrees_with_the_rows", "train_error", "method", "equation"]
+    told = others.assign(agrees_with_the_rows=np.where(agree, "yes", "no"))[columns]
+    return told.drop_duplicates("equation").reset_index(drop=True)
+
+
 # --- one page --------------------------------------------------------------------------------
 
 
@@ -233,7 +244,7 @@ def page(
         ),
         "What was checked": _table(checks(judged), index=True),
         "Jumps and corners": _table(jumps_table(breaks)) if len(breaks) else none,
-        "Other equations that agree with the rows": _table(equations(model.alternatives_)) or none,
+        "Runners-up": _table(runners_up(model)) or none,
         "Error against complexity": _table(equations(table)),
         "Coefficients and their standard errors": _table(
             coefficients_with_errors(model), index=True, file="coefficients.csv", digits=5
