@@ -28,6 +28,7 @@ from .models import (
     Model,
     as_written,
     compact,
+    in_order,
     reduced,
     rewritten,
     solve,
@@ -41,7 +42,7 @@ SCREEN_STEPS, SCREEN_ROWS = 4, 48  # what terms are first tried on
 SAMPLE_STEPS, SAMPLE_ROWS = 16, 128  # what the choice is made on
 FINALISTS = 32  # by their score, and as many if most of their constants are shared
 NEAR = 40.0  # a simple form this near to the best on the screening rows is a finalist too
-MOST_REDUCED = 6  # likewise
+MOST_REDUCED = 10  # likewise
 MARGIN = 0.1  # of the range, in which a form should be defined too
 WORK = 3e9  # numbers computed at an effort of 1: about a minute; most tables need a fifth
 MOST_PATTERNS = 6  # of signs of weights that are followed
@@ -173,6 +174,7 @@ def _written(columns, w: np.ndarray, sse: np.ndarray, judge: Judge) -> Iterator[
     c = coefficients(columns, judge.rows, w[None])[0]
     columns, w, c = with_phases([simplify(g) for g in columns], w, c)
     columns, w, c = as_written(columns, w, c)
+    w, c = in_order(columns, w, c)
     m = Model(columns, w, c, (False,) * w.shape[1], ("free",) * len(columns), sse)
     m = compact(m)
     for one in (m, *rewritten(m)):
