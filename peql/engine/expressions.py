@@ -128,6 +128,9 @@ class Apply(Expression):
     name: str
     g: Expression
 
+    def size(self) -> int:
+        return (3 if self.name == "tanh" else 1) + self.g.size()  # tanh is a ratio of exponentials
+
 
 @dataclass(frozen=True)
 class Times(Expression):

@@ -244,8 +244,8 @@ class Grammar:
             if isinstance(g, Apply) and get(g.name).partner is not None:
                 # a/(1 + e·cos(x + p)) is an orbit; exp or log of a wave follows any few rows
                 if "reciprocal" in self.names:
-                    wave = Apply(g.name, moved(scaled(x)))
-                    nested.append(Term((Apply("reciprocal", moved(wave)),)))
+                    phased = Apply(g.name, moved(scaled(x)))
+                    nested.append(Term((Apply("reciprocal", moved(phased)),)))
                 continue
             for t in units(g, self._outer):
                 if not _is_polynomial(t) and not _undone(t.columns[0]):

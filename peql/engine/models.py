@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -315,6 +316,22 @@ def _mirror(w: np.ndarray, c: np.ndarray, rate: int, shift: int, k: int, one: in
     c[steps, k] /= -(b**2)
     w[steps, shift] = 1 / b
     w[steps, rate] *= -1
+
+
+def in_order(columns: Sequence[Expression], w: np.ndarray, c: np.ndarray):
+    """Terms of the same form in the order of their first weight, the same at every step."""
+    w, c = w.copy(), c.copy()
+    own = [sorted(set(column.weights())) for column in columns]
+    forms = [
+        column.changed(lambda v, own=own[k]: own.index(v) if isinstance(v, int) else v)
+        for k, column in enumerate(columns)
+    ]
+    for i, j in combinations(range(len(columns)), 2):
+        if forms[i] == forms[j] and own[i] and not set(own[i]) & set(own[j]):
+            for step in np.flatnonzero(w[:, own[i][0]] > w[:, own[j][0]]):
+                w[step, own[i] + own[j]] = w[step, own[j] + own[i]]
+                c[step, [i, j]] = c[step, [j, i]]
+    return w, c
 
 
 def rewritten(m: Model) -> Iterator[Model]:

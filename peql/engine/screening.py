@@ -19,6 +19,7 @@ MOST_ADDED = 12  # terms tried with each formula of the beam
 BEAM = 8
 MOST_TOGETHER = 4  # features that are combined with each other
 PAIRED_STARTS = 1400  # starts of simple terms that are compared in pairs
+MOST_TWINS = 80  # terms with two weights that are tried twice, two peaks for instance
 PAIRS = 150  # pairs of terms that are descended from
 EXACT = 1e-17  # share of y's variance; below, screening has found the form
 
@@ -164,8 +165,10 @@ class Screen:
             chosen = self.starts[k][places.T, np.arange(len(residual))[None]]
             yield int(k), chosen
 
-    def pairs(self) -> list[State]:
+    def pairs(self, alike: bool = False) -> list[State]:
         """Two terms at once: every pair of starts is compared before any descent.
+
+        ``alike``: each term with another of its own kind only, two peaks for instance.
 
         With the constant projected out, the best fit of two unit columns follows from their
         product g and their products h with y: (h₁² + h₂² - 2 h₁h₂g) / (1 - g²).
@@ -181,8 +184,8 @@ class Screen:
             sorted(narrow, key=lambda k: (self.terms[k].size, k)),
             sorted(narrow, key=lambda k: alone[k]),
         )
-        narrow = []
-        for order in orders:
+        narrow = narrow if alike else []
+        for order in () if alike else orders:
             room = PAIRED_STARTS // 2
             for k in order:
                 room -= len(self.starts[k]) * (k not in narrow)
@@ -205,34 +208,36 @@ class Screen:
             u = u / np.where(norm > 1e-8, norm, np.inf)[:, None]
             y = self.rows.y[s] - rest * (self.rows.y[s] @ rest) / rest.sum()
             left[s] = y @ y
-            g, h = u @ u.T, u @ y
-            self.rows.work.done += 4 * g.size
-            room = 1 - g**2
-            gain = h[:, None] ** 2 + h[None] ** 2 - 2 * g * np.outer(h, h)
-            gain = np.where(room > 1e-7, gain / np.maximum(room, 1e-7), 0.0)
+            h = u @ y
             ends = [*first[1:], len(owner)]
             for i in range(n_terms):
-                block = gain[first[i] : ends[i]]
-                best, row = block.max(0), block.argmax(0)
-                for j in range(i, n_terms):
-                    k = first[j] + int(best[first[j] : ends[j]].argmax())
+                own, rest_of = slice(first[i], ends[i]), slice(first[i], ends[i] if alike else None)
+                g = u[own] @ u[rest_of].T
+                self.rows.work.done += 4 * g.size
+                room = 1 - g**2
+                a, b = h[own, None], h[None, rest_of]
+                gain = np.where(room > 1e-7, (a**2 + b**2 - 2 * g * a * b) / room, 0.0)
+                best, row = gain.max(0), gain.argmax(0)
+                for j in range(i, i + 1 if alike else n_terms):
+                    start, end = first[j] - first[i], ends[j] - first[i]
+                    k = start + int(best[start:end].argmax())
                     gains[s, i, j] = best[k]
-                    where[s, i, j] = row[k], k - first[j]
+                    where[s, i, j] = row[k], k - start
         pooled = np.maximum(left[:, None, None] - gains, 0.0)
         ranked = []
         for i in range(n_terms):
-            for j in range(i, n_terms):
-                a, b = self.terms[narrow[i]], self.terms[narrow[j]]
-                if i == j and a.n_weights == 0:
+            for j in range(i, i + 1 if alike else n_terms):
+                one, two = self.terms[narrow[i]], self.terms[narrow[j]]
+                if i == j and one.n_weights == 0:
                     continue
-                ranked.append((self.score((a, b), pooled[:, i, j]), i, j))
+                ranked.append((self.score((one, two), pooled[:, i, j]), i, j))
         ranked.sort()
         found: list[Try] = []
         steps = np.arange(n_steps)
         for _, i, j in ranked[:PAIRS]:
             if self.rows.work.out:
                 break
-            a, b = self.terms[narrow[i]], self.terms[narrow[j]]
+            one, two = self.terms[narrow[i]], self.terms[narrow[j]]
             w = np.concatenate(
                 [
                     self.starts[narrow[i]][where[:, i, j, 0], steps],
@@ -241,7 +246,7 @@ class Screen:
                 axis=-1,
             )
             w = np.repeat(w[:, None], n_steps, axis=1)  # every step from every step's start
-            terms = (a, b.shifted(a.n_weights))
+            terms = (one, two.shifted(one.n_weights))
             columns = (One(), *(c for t in terms for c in t.columns))
             found.append((terms, w, errors(columns, self.rows, w)))
         return self.best_of(found)
@@ -337,12 +342,12 @@ def screen(rows: Rows, kinds, max_terms: int, max_depth: int, seed: int) -> Iter
     small = Screen(rows, [*plain, *simple], seed)
     singles = sorted(small.singles(), key=lambda s: s.score)
     yield singles
-    inner = Screen(rows, nested, seed)
-    deep = sorted(inner.singles(), key=lambda s: s.score)
+    deep = sorted(Screen(rows, nested, seed).singles(), key=lambda s: s.score)
     yield deep
     pairs: list[State] = []
-    for some in (small, inner) if max_terms > 1 else ():
-        found = some.pairs()
+    twins = [t for t in nested if t.n_weights == 2 and len(t.columns) == 1][:MOST_TWINS]
+    for alike in (False, True) if max_terms > 1 else ():
+        found = Screen(rows, twins, seed).pairs(alike) if alike else small.pairs()
         yield found
         pairs = sorted([*pairs, *found], key=lambda s: s.score)
     waves = [s for s in singles if len(s.columns) > 2]

@@ -28,6 +28,7 @@ from .models import (
     Model,
     as_written,
     compact,
+    in_order,
     reduced,
     rewritten,
     solve,
@@ -41,7 +42,8 @@ SCREEN_STEPS, SCREEN_ROWS = 4, 48  # what terms are first tried on
 SAMPLE_STEPS, SAMPLE_ROWS = 16, 128  # what the choice is made on
 FINALISTS = 32  # by their score, and as many if most of their constants are shared
 NEAR = 40.0  # a simple form this near to the best on the screening rows is a finalist too
-MOST_REDUCED = 6  # likewise
+MOST_REDUCED = 8  # likewise
+FEW_CONSTANTS = 3  # of each step: most laws have no more
 MARGIN = 0.1  # of the range, in which a form should be defined too
 WORK = 3e9  # numbers computed at an effort of 1: about a minute; most tables need a fifth
 MOST_PATTERNS = 6  # of signs of weights that are followed
@@ -173,6 +175,7 @@ def _written(columns, w: np.ndarray, sse: np.ndarray, judge: Judge) -> Iterator[
     c = coefficients(columns, judge.rows, w[None])[0]
     columns, w, c = with_phases([simplify(g) for g in columns], w, c)
     columns, w, c = as_written(columns, w, c)
+    w, c = in_order(columns, w, c)
     m = Model(columns, w, c, (False,) * w.shape[1], ("free",) * len(columns), sse)
     m = compact(m)
     for one in (m, *rewritten(m)):
@@ -380,10 +383,17 @@ def to_reduce(models: list[Model], judge: Judge) -> list[Model]:
         n = m.n_free + m.n_shared
         return information(m.sse / count, count, min(1, n), n - 1, m.size, judge.floor)
 
-    models = distinct(models, signs=True)
-    best = models[:MOST_REDUCED]
-    hopefuls = sorted(models, key=hopeful)[:MOST_REDUCED]
-    return [*best, *(m for m in hopefuls if not any(m is b for b in best))]
+    models = list(
+        {(m.columns, round(m.score, 6)): m for m in distinct(models, signs=True)}.values()
+    )
+    # Forms with many constants would crowd out those with few: they fit, but nothing is shared.
+    few = [m for m in models if m.n_free + m.n_shared <= FEW_CONSTANTS]
+    best = [
+        *models[:MOST_REDUCED],
+        *sorted(few, key=hopeful)[:MOST_REDUCED],
+        *sorted(models, key=hopeful)[: MOST_REDUCED // 2],
+    ]
+    return list({id(m): m for m in best}.values())
 
 
 def is_exact(m: Model, judge: Judge) -> bool:
