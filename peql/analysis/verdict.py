@@ -34,8 +34,8 @@ CERTAIN = 3.0  # a coefficient's size over its standard error: noise gets there 
 # leaves, and most of what a missing term leaves. This is in between.
 PATTERN = 0.25
 # How much better than any other form, in the units of Schwarz's criterion, -2 log odds: a rival at
-# this distance is the truth once in 1 + exp(3) times. At half of it that is once in 5 or 6, too often
-# if one wrong law in a hundred tables is the goal; at 10, more right laws are refused.
+# this distance is the truth once in 1 + exp(3) times. At half of it that is once in 5 or 6, too
+# often if one wrong law in a hundred tables is the goal; at 10, more right laws are refused.
 MARGIN = 6.0
 NEGLIGIBLE = 1e-6  # share of y's variance; a pattern in smaller residuals does not matter
 ROWS = 3000  # rows, at most, in which a pattern is looked for
