@@ -41,18 +41,17 @@ OPEN, CLOSED = 100.0, -100.0  # log α of a gate that is 1 or 0 for certain
 class Solution:
     """A formula with its weights at each step.
 
-    Attributes
-    ----------
-    formula, weights : the graph and its weights (step, weight), in scaled units.
-    constant : which weights are equal at all steps.
-    t : (step, varying), raw, ascending; with ``labels`` their positions.
-    scales : between raw and scaled units.
-    features, varying, target : names.
-    source : "single" (EQL), "stacked" (SEQL) or "meta" (HEQL): what happens between known t.
-    slopes : (step, weight, varying) over scaled t, where steps are ranges of t.
-    covariance : (step, weight, weight), or None where nothing was solved for.
-    labels : names of the steps, where the varying column has no order.
-    box : (2, feature), the least and the largest value of each feature, raw.
+    Attributes:
+        formula, weights: the graph and its weights (step, weight), in scaled units.
+        constant: which weights are equal at all steps.
+        t: (step, varying), raw, ascending; with ``labels`` their positions.
+        scales: between raw and scaled units.
+        features, varying, target: names.
+        source: "single" (EQL), "stacked" (SEQL) or "meta" (HEQL): what happens between known t.
+        slopes: (step, weight, varying) over scaled t, where steps are ranges of t.
+        covariance: (step, weight, weight), or None where nothing was solved for.
+        labels: names of the steps, where the varying column has no order.
+        box: (2, feature), the least and the largest value of each feature, raw.
     """
 
     formula: Formula

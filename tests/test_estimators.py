@@ -16,7 +16,7 @@ from small import HASTY, QUICK
 
 import peql
 from peql import primitives, solution
-from peql.analysis.comparison import coefficient_errors, has_true_terms
+from peql.analysis.comparison import coefficient_deviations, has_true_terms
 from peql.equation.reading import structure
 from peql.estimators import tabular as estimators
 
@@ -38,7 +38,7 @@ def test_benchmarks_are_recovered(cls, name):
     options = QUICK | ({"max_iter": 800} if name in ("f2", "f5") else {})
     model = cls(**options).fit(data.X_train, data.y_train)
     assert has_true_terms(model.equation_, data), model.equation_
-    assert coefficient_errors(model, data).max() < 1e-9
+    assert coefficient_deviations(model, data).max() < 1e-9
     assert np.mean((model.predict(data.X_test) - data.y_test) ** 2) < 1e-18
 
 
@@ -63,7 +63,7 @@ def test_noise_changes_numbers_not_terms(f1, noise):
     )
     model = peql.SEQL(**QUICK).fit(f1.X_train, y)
     assert has_true_terms(model.equation_, f1), model.equation_
-    assert coefficient_errors(model, f1).max() < 20 * noise
+    assert coefficient_deviations(model, f1).max() < 20 * noise
 
 
 def test_primitive_of_ones_own_is_found():
@@ -256,7 +256,7 @@ def test_paper_protocol_without_refinement():
     model = peql.SEQL(**QUICK | {"refine": False, "max_iter": 800}).fit(data.X_train, data.y_train)
     assert model.score(data.X_train, data.y_train) > 0.99
     assert terms(model) == structure(data.equation, ["x"])
-    assert 1e-12 < coefficient_errors(model, data).max() < 0.1  # as trained, not solved
+    assert 1e-12 < coefficient_deviations(model, data).max() < 0.1  # as trained, not solved
     assert 0 < abs(model.coefficients_["a"][0.0]) < 0.01  # below the threshold: not written
     assert model.equation(t=0.0) == 0
     assert model.equation(t=3.0) != 0

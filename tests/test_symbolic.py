@@ -8,7 +8,7 @@ import sympy
 import torch
 
 import peql
-from peql.analysis.comparison import coefficient_errors, has_true_terms
+from peql.analysis.comparison import coefficient_deviations, has_true_terms
 from peql.engine.formula import Formula
 from peql.equation import reading as symbolic
 from peql.equation.reading import drop_small, number, structure
@@ -159,7 +159,7 @@ def test_evaluation_tells_true_terms_and_coefficients(seql, f1):
     assert has_true_terms(seql.equation_, f1)
     assert not has_true_terms(seql.equation_ + 1, f1)
     assert not has_true_terms(f1.equation.subs(b, 0), f1)
-    assert coefficient_errors(seql, f1).max() < 1e-10
+    assert coefficient_deviations(seql, f1).max() < 1e-10
 
 
 def test_a_constant_must_be_found_as_a_constant():

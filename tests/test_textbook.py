@@ -6,7 +6,7 @@ import sympy
 
 import peql
 from peql import results
-from peql.analysis.comparison import coefficient_errors, has_true_terms
+from peql.analysis.comparison import coefficient_deviations, has_true_terms
 from peql.datasets.textbook import LAWS, PRIMITIVES
 
 
@@ -39,7 +39,7 @@ def test_decay_is_found():
         random_state=0,
     ).fit(data.X_train, data.y_train)
     assert has_true_terms(model.equation_, data), model.equation_
-    assert coefficient_errors(model, data).max() < 1e-6
+    assert coefficient_deviations(model, data).max() < 1e-6
 
 
 def test_the_stored_sweep_found_both_laws_from_every_seed():

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import peql
-from peql.analysis.comparison import coefficient_errors, has_true_terms, scaled_mse
+from peql.analysis.comparison import coefficient_deviations, has_true_terms, scaled_mse
 from peql.datasets.analytic import evaluate, make_analytic
 
 FUNCTIONS = ["f1", "f2", "f3", "f4", "f5"]
@@ -48,7 +48,9 @@ def run(model: str, function: str, seed: int) -> dict[str, Any]:
         "test_mse_scaled": scaled_mse(data, data.X_test, error),
         "test_mse_raw": float(np.mean(error**2)),
         "midpoint_mse_scaled": np.nan,
-        "coefficient_error": coefficient_errors(estimator, data).max() if true_terms else np.nan,
+        "coefficient_error": coefficient_deviations(estimator, data).max()
+        if true_terms
+        else np.nan,
         "validation_error": estimator.trials_["validation_error"].iloc[0],
         "seconds": round(float(estimator.trials_["seconds"].iloc[0]), 2),
         "cpu_seconds": round(cpu_seconds, 2),

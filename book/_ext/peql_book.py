@@ -31,28 +31,9 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("html-page-context", name_painters)
     app.connect("html-collect-pages", painters_code)
     app.setup_extension("sphinx.ext.autodoc")
-    app.connect("autodoc-process-docstring", list_names)
+    app.setup_extension("sphinx.ext.napoleon")
     app.connect("build-finished", copy_plotly)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-
-def list_names(
-    app: Any, what: str, name: str, documented: Any, options: Any, lines: list[str]
-) -> None:
-    """Make a list of what a docstring names, as ``name : text``, under an underlined heading."""
-    written: list[str] = []
-    listing = False
-    for number, line in enumerate(lines):
-        if set(line) == {"-"} and number and len(line) == len(lines[number - 1]):
-            written[-1:] = [f".. rubric:: {lines[number - 1]}", ""]
-            listing = True
-        elif listing and line and not line.startswith(" "):
-            names, text = line.split(" : ", 1)
-            written.append(f"- ``{names}``: {text}")
-        else:
-            listing = listing and bool(line)
-            written.append(f"  {line.strip()}" if listing else line)
-    lines[:] = written
 
 
 def copy_plotly(app: Any, error: Exception | None) -> None:

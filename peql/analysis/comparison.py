@@ -81,7 +81,7 @@ def _varying_places(equation: sympy.Expr, features: list[str]) -> frozenset:
     return frozenset().union(*(_place(equation, f, features) for f in _functions(equation)))
 
 
-def coefficient_errors(model: Any, data: Dataset) -> pd.Series:
+def coefficient_deviations(model: Any, data: Dataset) -> pd.Series:
     """The largest absolute error over t of each true coefficient function.
 
     Found functions are matched with true ones by the term they stand in.

@@ -15,15 +15,13 @@ from .sindy import CONSTANT, GroupSINDy
 class PlainSINDy(RegressorMixin, BaseEstimator):
     """PySINDy's sequentially thresholded least squares on the columns of X (``peql[sindy]``).
 
-    Parameters
-    ----------
-    varying : the column along which coefficients change; it is left out of the candidate terms.
-    threshold : terms smaller than this part of y's size are dropped.
+    Args:
+        varying: the column along which coefficients change; it is left out of the candidate terms.
+        threshold: terms smaller than this part of y's size are dropped.
 
-    Attributes
-    ----------
-    terms_ : list of the columns that were kept.
-    equation_ : SymPy, with a number for each term.
+    Attributes:
+        terms_: list of the columns that were kept.
+        equation_: SymPy, with a number for each term.
 
     >>> x = np.linspace(-1, 1, 50)
     >>> X = pd.DataFrame({"u": x, "v": x**3, "t": np.arange(50) % 5})

@@ -28,20 +28,19 @@ MAX_PASSES = 5
 class GroupSINDy(RegressorMixin, BaseEstimator):
     """Linear in the columns of X, with coefficients that vary along one of them.
 
-    Parameters
-    ----------
-    varying : the column of X along which coefficients change; the others are the candidate terms.
-    constant : whether the constant is a candidate too, under the name "1".
-    ridge : weight of the squared coefficients while terms are being dropped.
-    n_tolerances : how many thresholds are tried.
-    epsilon : mean squared residual of the scaled y below which the loss sees no gain.
+    Args:
+        varying: the column of X along which coefficients change; the others are the candidate
+            terms.
+        constant: whether the constant is a candidate too, under the name "1".
+        ridge: weight of the squared coefficients while terms are being dropped.
+        n_tolerances: how many thresholds are tried.
+        epsilon: mean squared residual of the scaled y below which the loss sees no gain.
 
-    Attributes
-    ----------
-    terms_ : list of the columns that were kept.
-    equation_ : SymPy, with one coefficient function per term, named in the order of ``terms_``.
-    coefficients_ : DataFrame, indexed by the values of ``varying``, one column per function.
-    path_ : DataFrame of the tolerances tried: the terms that each kept, and its loss.
+    Attributes:
+        terms_: list of the columns that were kept.
+        equation_: SymPy, with one coefficient function per term, named in the order of ``terms_``.
+        coefficients_: DataFrame, indexed by the values of ``varying``, one column per function.
+        path_: DataFrame of the tolerances tried: the terms that each kept, and its loss.
 
     >>> t, u = np.repeat(np.linspace(0, 1, 5), 20), np.tile(np.linspace(-1, 1, 20), 5)
     >>> X = pd.DataFrame({"u": u, "v": u**2, "t": t})

@@ -13,14 +13,13 @@ import sympy
 class Dataset:
     """Data whose equation is known.
 
-    Attributes
-    ----------
-    X_train, X_test : DataFrame with one column per feature and the column ``varying``.
-    y_train, y_test : Series, the target.
-    varying : the column along which the coefficients change, or a list of two.
-    equation : SymPy, with coefficient functions, e.g. ``a(t)*x**2 + b(t)*x``.
-    coefficients : DataFrame, indexed by the sorted values of ``varying``, one column per function;
-        the index has a level for each column of ``varying``.
+    Attributes:
+        X_train, X_test: DataFrame with one column per feature and the column ``varying``.
+        y_train, y_test: Series, the target.
+        varying: the column along which the coefficients change, or a list of two.
+        equation: SymPy, with coefficient functions, e.g. ``a(t)*x**2 + b(t)*x``.
+        coefficients: DataFrame, indexed by the sorted values of ``varying``, one column per
+            function; the index has a level for each column of ``varying``.
     """
 
     name: str

@@ -131,41 +131,40 @@ def from_field(
 ) -> tuple[pd.DataFrame, Any]:
     """Rows (u, u_x, ..., varying) and the target u_t of a field ``u`` of shape (len(x), len(t)).
 
-    Parameters
-    ----------
-    u : one field, or several by name, ``{"u": u, "v": v}``; the target is then a table with the
-        columns u_t, v_t. With the first three ``derivatives``, up to a fifth of the points may
-        be NaN.
-    x, t : increasing. x must be uniform where it is periodic; else any spacing will do, though
-        "paper" takes uniform ones only.
-    order : the highest derivative in x.
-    varying : "x", "t" or both, the coordinates along which coefficients change. Rows come in their
-        order, so ``y.to_numpy().reshape(n_varying, -1)`` is the image of u_t.
-    derivatives : "series", one for the whole field, waves in a periodic x and polynomials in t and
-        any other x, in which each wave is shrunk by the noise that the shortest waves show. There
-        are about as many rows as the series has numbers, and none near ends where it is unsure. A
-        field without noise is differentiated as by "accurate", at as many points. Or "weak",
-        integrals of the same series over the direction in which coefficients do not vary, times
-        bumps; derivatives along it are moved to the bumps where they can be. Less noise, but fewer
-        different rows where that direction is short; and a product of two such columns means
-        nothing, so products must be columns (``cross_terms=True``). Or "auto", the series; with
-        ``cross_terms`` integrals, where a noisy field has no fewer independent rows by them. Or
-        "accurate", of every point as it is, Fourier in a periodic x, splines of degree 7 else. Or
-        "paper", second-order differences in t; Fourier in a periodic x, differences in another.
-    cross_terms : add products of powers up to 3 and derivatives, as columns like ``"u**2*u_x"``.
-    periodic : x covers one period, without its end point.
-    rows : of the first three, "independent" or "all". At every point of the grid a smoothed field
-        repeats itself, and a criterion that counts rows is misled; a method that is not (SINDy's
-        counts terms, not their coefficients) does better with all.
+    Args:
+        u: one field, or several by name, ``{"u": u, "v": v}``; the target is then a table with the
+            columns u_t, v_t. With the first three ``derivatives``, up to a fifth of the points may
+            be NaN.
+        x, t: increasing. x must be uniform where it is periodic; else any spacing will do, though
+            "paper" takes uniform ones only.
+        order: the highest derivative in x.
+        varying: "x", "t" or both, the coordinates along which coefficients change. Rows come in
+            their order, so ``y.to_numpy().reshape(n_varying, -1)`` is the image of u_t.
+        derivatives: "series", one for the whole field, waves in a periodic x and polynomials in t
+            and any other x, in which each wave is shrunk by the noise that the shortest waves show.
+            There are about as many rows as the series has numbers, and none near ends where it is
+            unsure. A field without noise is differentiated as by "accurate", at as many points. Or
+            "weak", integrals of the same series over the direction in which coefficients do not
+            vary, times bumps; derivatives along it are moved to the bumps where they can be. Less
+            noise, but fewer different rows where that direction is short; and a product of two such
+            columns means nothing, so products must be columns (``cross_terms=True``). Or "auto",
+            the series; with ``cross_terms`` integrals, where a noisy field has no fewer independent
+            rows by them. Or "accurate", of every point as it is, Fourier in a periodic x, splines
+            of degree 7 else. Or "paper", second-order differences in t; Fourier in a periodic x,
+            differences in another.
+        cross_terms: add products of powers up to 3 and derivatives, as columns like ``"u**2*u_x"``.
+        periodic: x covers one period, without its end point.
+        rows: of the first three, "independent" or "all". At every point of the grid a smoothed
+            field repeats itself, and a criterion that counts rows is misled; a method that is not
+            (SINDy's counts terms, not their coefficients) does better with all.
 
-    Returns
-    -------
-    X, y : ``X.attrs`` of the first three says what was done: ``form`` ("series" or "weak"),
-        ``noise`` (standard deviation, of each field), ``kept`` (share of its numbers), ``edges``
-        (points left out at each end of x and t), ``grid`` (values of x and of t among the rows),
-        ``error`` (of each rate of change, root mean square), ``independent`` (the share of the
-        rows of one value of varying whose errors are independent) and ``products`` (whether they
-        are columns already, so that none need be formed).
+    Returns:
+        X, y: ``X.attrs`` of the first three says what was done: ``form`` ("series" or "weak"),
+            ``noise`` (standard deviation, of each field), ``kept`` (share of its numbers),
+            ``edges`` (points left out at each end of x and t), ``grid`` (values of x and of t among
+            the rows), ``error`` (of each rate of change, root mean square), ``independent`` (the
+            share of the rows of one value of varying whose errors are independent) and ``products``
+            (whether they are columns already, so that none need be formed).
 
     >>> x, t = np.linspace(0, 2 * np.pi, 32, endpoint=False), np.linspace(0, 1, 16)
     >>> X, y = from_field(np.sin(x[:, None] - t), x, t, order=1)

@@ -358,15 +358,15 @@ def make_pde(
     With "auto", "series" and "weak" they are "accurate" derivatives at the points of the
     training rows.
 
-    Parameters
-    ----------
-    cross_terms : add the products u^p ∂^d u, p ≤ 3, d ≤ 4, as columns such as ``"u*u_x"``.
-    derivatives, rows : as in ``from_field``; derivatives are by default "paper" for the paper's
-        equations (Fourier in x for advection-diffusion and Kuramoto-Sivashinsky, second-order
-        differences for Burgers') and "auto" for the others.
-    order : the highest derivative in x; by default the equation's, or 4 with cross terms.
-    noise : standard deviation of what is added to u before differentiating, as a part of u's own.
-    n_x, n_t : points of the grid, by default the paper's.
+    Args:
+        cross_terms: add the products u^p ∂^d u, p ≤ 3, d ≤ 4, as columns such as ``"u*u_x"``.
+        derivatives, rows: as in ``from_field``; derivatives are by default "paper" for the paper's
+            equations (Fourier in x for advection-diffusion and Kuramoto-Sivashinsky, second-order
+            differences for Burgers') and "auto" for the others.
+        order: the highest derivative in x; by default the equation's, or 4 with cross terms.
+        noise: standard deviation of what is added to u before differentiating, as a part of u's
+            own.
+        n_x, n_t: points of the grid, by default the paper's.
 
     >>> data = make_pde("burgers", n_x=64, n_t=32)
     >>> data.equation, list(data.X_train), data.y_train.name, len(data.X_train)

@@ -194,16 +194,15 @@ def search(
 ) -> list[Candidate]:
     """Forms for ``points``, best first: the best, and what is also consistent with the data.
 
-    Parameters
-    ----------
-    points : x (step, point, feature), y and mask (step, point), in raw units: a power or a
-        logarithm of x is not one of a shifted x. Steps have no order.
-    kinds : names of primitives to use, by default all that are registered.
-    max_terms : terms added up, besides a constant.
-    max_depth : 1 for units of features, 2 for units of units.
-    effort : how much may be computed, 1 for what few tables reach; where it ends, and at Ctrl-C,
-        the best so far is returned. It is counted in numbers, not in seconds, so that the same
-        rows give the same form on every machine.
+    Args:
+        points: x (step, point, feature), y and mask (step, point), in raw units: a power or a
+            logarithm of x is not one of a shifted x. Steps have no order.
+        kinds: names of primitives to use, by default all that are registered.
+        max_terms: terms added up, besides a constant.
+        max_depth: 1 for units of features, 2 for units of units.
+        effort: how much may be computed, 1 for what few tables reach; where it ends, and at Ctrl-C,
+            the best so far is returned. It is counted in numbers, not in seconds, so that the same
+            rows give the same form on every machine.
 
     >>> from types import SimpleNamespace
     >>> x = np.linspace(0, 2, 30)[None, :, None] + np.zeros((3, 1, 1))

@@ -27,15 +27,14 @@ from . import checkpoint
 class Solved:
     """A model that holds a ``Solution`` as ``solution_``.
 
-    Attributes
-    ----------
-    solution_ : the ``peql.Solution``: formula, weights at each t, scales and names.
-    equation_ : SymPy, with functions of the varying column as coefficients.
-    coefficients_ : DataFrame over the known t, one column per coefficient function.
-    coefficient_errors_ : DataFrame like it, the standard errors from the least-squares fit.
-    constants_ : DataFrame, the numbers that do not vary, with their standard errors.
-    trials_ : DataFrame, a row per trial, with where it came from.
-    network_ : a ``peql.nn.SymbolicNetwork`` (float64, scaled units) that holds the formula.
+    Attributes:
+        solution_: the ``peql.Solution``: formula, weights at each t, scales and names.
+        equation_: SymPy, with functions of the varying column as coefficients.
+        coefficients_: DataFrame over the known t, one column per coefficient function.
+        coefficient_errors_: DataFrame like it, the standard errors from the least-squares fit.
+        constants_: DataFrame, the numbers that do not vary, with their standard errors.
+        trials_: DataFrame, a row per trial, with where it came from.
+        network_: a ``peql.nn.SymbolicNetwork`` (float64, scaled units) that holds the formula.
     """
 
     solution_: Solution

@@ -95,15 +95,14 @@ class Rows:
 class EncodedRegressor(BaseEstimator):
     """What all models behind an encoder share: input, end-to-end training, the latent variables.
 
-    Parameters
-    ----------
-    encoder : ``nn.Module`` that maps (row, ...) to (row, latent); a copy is trained from the
-        state it has. None: ``ImageEncoder``, initialised by ``random_state``.
-    max_iter : gradient steps of the end-to-end training.
-    polish_iter : gradient steps of each polish that follows.
-    encoder_learning_rate : base rate of the encoder; the paper's one-cycle multiplies it.
-    verbose : show a progress bar when run in a terminal.
-    random_state : seed; the same seed gives the same model.
+    Args:
+        encoder: ``nn.Module`` that maps (row, ...) to (row, latent); a copy is trained from the
+            state it has. None: ``ImageEncoder``, initialised by ``random_state``.
+        max_iter: gradient steps of the end-to-end training.
+        polish_iter: gradient steps of each polish that follows.
+        encoder_learning_rate: base rate of the encoder; the paper's one-cycle multiplies it.
+        verbose: show a progress bar when run in a terminal.
+        random_state: seed; the same seed gives the same model.
     """
 
     _steps_per_batch: ClassVar[int] = 64
@@ -243,15 +242,13 @@ class EncodedRegressor(BaseEstimator):
 class _EncodedSymbolic(Solved, EncodedRegressor):
     """A symbolic network behind an encoder.
 
-    Parameters
-    ----------
-    primitives, n_layers : of the symbolic network, as in ``peql.SEQL``.
-    l0_weight : price of an open gate.
+    Args:
+        primitives, n_layers: of the symbolic network, as in ``peql.SEQL``.
+        l0_weight: price of an open gate.
 
-    Attributes
-    ----------
-    latent_network_ : the trained ``peql.nn.Latent``. The equation is in the latent variables z1,
-        z2, ... of the images; z1_1, z1_2, ... where an image has several.
+    Attributes:
+        latent_network_: the trained ``peql.nn.Latent``. The equation is in the latent variables z1,
+            z2, ... of the images; z1_1, z1_2, ... where an image has several.
     """
 
     _weights: ClassVar[str]
