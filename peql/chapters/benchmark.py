@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +16,7 @@ from .. import results as stored
 from ..baselines import PlainSINDy
 from ..datasets import Dataset
 from ..datasets.classbench import LAWS, make_classbench
-from ..equation.writing import tex, text
+from ..equation.writing import error, tex, text
 from ..estimators.tabular import SEQL
 from ..style import styled
 
@@ -89,43 +90,54 @@ def _parsed(equation: str) -> sympy.Expr:
 
 
 def rivals(rows: pd.DataFrame, *, seed: int) -> pd.DataFrame:
-    """Relative error on unseen rows, no noise: PySINDy fitted here, ours as stored.
+    """Squared error on unseen rows over y's mean square, no noise: PySINDy's, and ours as stored.
 
     PySINDy's thresholded least squares is fitted to each experiment on its own, with powers,
-    exponentials, sines and their products to choose from.
+    exponentials, sines and products of two features to choose from; of four thresholds the one
+    that is best on the unseen rows counts, in its favour.
     """
     table = {}
     for law in LAWS:
         data = make_classbench(law, random_state=seed)
-        squares = 0.0
-        for experiment, train in data.X_train.groupby(data.varying):
-            test = data.X_test[data.X_test[data.varying] == experiment]
-            columns = [column for column in train if column != data.varying]
-            library = [_library(part[columns]).assign(t=0.0) for part in (train, test)]
-            sindy = PlainSINDy(varying="t", threshold=0.05)
-            sindy.fit(library[0], data.y_train[train.index])
-            squares += float(np.sum((sindy.predict(library[1]) - data.y_test[test.index]) ** 2))
+        squares = sum(_sindy_error(data, experiment) for experiment in data.coefficients.index)
         size = float(np.mean(np.square(data.y_test)))
         own = rows[(rows["law"] == law) & (rows["noise"] == 0) & (rows["seed"] == seed)]["test_mse"]
         table[law_name(law)] = {
-            "PySINDy": f"{np.sqrt(squares / len(data.y_test) / size):.1g}",
-            "SEQL": f"{np.sqrt(own.iloc[0] / size):.0e}" if len(own) else "not run",
+            "PySINDy": error(squares / len(data.y_test) / size, 1),
+            "SEQL": error(own.iloc[0] / size, 1) if len(own) else "not run",
         }
     return pd.DataFrame.from_dict(table, orient="index")
 
 
-def _library(x: pd.DataFrame) -> pd.DataFrame:
-    """Powers, exponentials and sines of each feature, and products of two of them."""
-    z = x / x.abs().max()
-    single: dict[str, pd.Series] = {}
-    for name in z:
-        v = z[name]
-        single |= {f"{name}": v, f"{name}^2": v**2, f"{name}^3": v**3, f"exp {name}": np.exp(-v)}
-        single |= {f"sin {name}": np.sin(2 * np.pi * v), f"cos {name}": np.cos(2 * np.pi * v)}
-        if (v > 0).all():
-            single |= {f"1/{name}": 1 / v, f"sqrt {name}": np.sqrt(v)}
-    pairs = {f"{a}, {b}": single[a] * single[b] for a, b in combinations(single, 2)}
-    return pd.DataFrame(single | pairs)
+def _sindy_error(data: Dataset, experiment: float) -> float:
+    """The sum of squares that PySINDy leaves of one experiment's unseen rows."""
+    train, test = (X[X[data.varying] == experiment] for X in (data.X_train, data.X_test))
+    features = [column for column in train if column != data.varying]
+    unit = train[features].abs().max()
+    known, unseen = (_library(part[features] / unit).assign(t=0.0) for part in (train, test))
+    squares = []
+    for threshold in (1e-3, 1e-2, 5e-2, 2e-1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that columns of the library are nearly dependent
+            sindy = PlainSINDy(varying="t", threshold=threshold)
+            sindy.fit(known, data.y_train[train.index])
+        squares.append(float(np.sum((sindy.predict(unseen) - data.y_test[test.index]) ** 2)))
+    return min(squares)
+
+
+def _library(z: pd.DataFrame) -> pd.DataFrame:
+    """Powers, exponentials and sines of each feature, and products of those of two features."""
+    single: dict[str, dict[str, pd.Series]] = {}
+    for name, v in ((str(column), z[column]) for column in z):
+        single[name] = {f"{name}^{p}": v**p for p in (1, 2, 3)}
+        single[name] |= {f"exp {name}": np.exp(-v), f"sin {name}": np.sin(2 * np.pi * v)}
+        single[name] |= {f"cos {name}": np.cos(2 * np.pi * v)}
+        if (v > 0.05).all():
+            single[name] |= {f"1/{name}": 1 / v, f"sqrt {name}": np.sqrt(v)}
+    columns = {key: v for own in single.values() for key, v in own.items()}
+    for one, other in combinations(single.values(), 2):
+        columns |= {f"{a}, {b}": one[a] * other[b] for a in one for b in other}
+    return pd.DataFrame(columns)
 
 
 def fit_live(law: str, *, seed: int) -> tuple[Dataset, Any]:
