@@ -322,11 +322,12 @@ def _pattern(solution: Solution, X: pd.DataFrame, residual: np.ndarray) -> float
 def trade_off(model: Any, y: Any) -> pd.DataFrame:
     """Error against the number of weights, over all that refinement tried and beyond.
 
-    ``unexplained`` is a share of y's variance; ``front``: nothing with as few weights has a smaller
-    error.
+    ``unexplained`` is a share of y's variance, so that what is worse than a constant is left out;
+    ``front``: nothing with as few weights has a smaller error.
     """
     check_is_fitted(model)
     variance = float(np.var(np.asarray(y, dtype=float))) or 1.0
     table = model.prunings_.assign(unexplained=model.prunings_["train_error"] / variance)
+    table = table[table["unexplained"] <= max(1.0, table["unexplained"].iloc[-1])]
     best_so_far = table["unexplained"].cummin().shift(fill_value=np.inf)
     return table.assign(front=table["unexplained"] < 0.999 * best_so_far)

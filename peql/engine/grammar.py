@@ -508,9 +508,7 @@ def _draw(g: Expression, parent: Expression | None, rows: Rows, w, u, drawn: set
         if primitive is not None and primitive.partner is not None:
             w[..., k] = _between(uk, *CYCLES)[:, None] * 2 * np.pi / FREQUENCY / width
         else:
-            # A peak a tenth of the range wide falls off at a hundred times the range squared.
-            narrow = 5.0 if isinstance(g.g, Power) and g.g.w == 2.0 else 1.0
-            w[..., k] = _signed(uk, RATES[0], narrow * RATES[1])[:, None] / width
+            w[..., k] = _signed(uk, *RATES)[:, None] / width
     elif (primitive is not None and primitive.domain != "real") or (
         isinstance(parent, Power) and not (isinstance(parent.w, float) and parent.w == 2.0)
     ):

@@ -190,6 +190,21 @@ def take_out(fit: Fit, points: Points, trace: list[Fit]) -> None:
         trace.append(fit)
 
 
+def fewer_terms(fit: Fit, points: Points) -> list[Fit]:
+    """What is left as whole terms are taken out, each time the one that is missed least.
+
+    A form that was searched for is nothing without its inner weights: 1/(w x + b).
+    """
+    trace: list[Fit] = []
+    few = points.thinned(DECISION_POINTS)
+    while outer := [k for k, _ in fit.formula.output if isinstance(k, int)]:
+        smaller = [without(fit, [k]) for k in outer]
+        fits = [refit(f, weights, (False,) * len(flags), few) for f, weights, flags in smaller]
+        fit = min(fits, key=lambda one: one.pooled_error(few))
+        trace.append(fit)
+    return trace
+
+
 # --- adding -----------------------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from .. import primitives as P
 from .._suggest import unknown_name
 from ..engine.criterion import CONSISTENT, information
-from ..engine.moves import as_found, as_trained, polish, reduced, refine
+from ..engine.moves import as_found, as_trained, fewer_terms, polish, reduced, refine
 from ..engine.products import DEGREE, by_step, sums_of_products
 from ..engine.rows import Arranged, arrange
 from ..engine.search import search
@@ -239,6 +239,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         return [
             Outcome(
                 *(fit, everything, "search", seconds, error),
+                trace=fewer_terms(fit, everything.points),
                 # Where products are columns, and integrals have no others, there are no more forms.
                 last=degree == 1
                 or fit.exact(everything.points)
@@ -272,7 +273,10 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             held_out = _pooled(polish(fit, part.points), part.held_out)
             seconds = time.perf_counter() - started
             last = one.interrupted or fit.exact(points)
-            outcomes.append(Outcome(fit, everything, "search", seconds, held_out, last=last))
+            trace = fewer_terms(fit, points)
+            outcomes.append(
+                Outcome(fit, everything, "search", seconds, held_out, trace=trace, last=last)
+            )
         return outcomes
 
     def _trained(self, arranged: Arranged, seed: int) -> list[Outcome]:
