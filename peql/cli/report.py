@@ -101,7 +101,8 @@ def rounded(expression: sympy.Expr, digits: int = 3) -> sympy.Expr:
 def jumps_table(breaks: pd.DataFrame) -> pd.DataFrame:
     """Of ``model.jumps``, with numbers of three digits."""
     numbers = ["t", "low", "high", "size"]
-    return breaks.assign(**{c: breaks[c].map(_readable) for c in numbers})
+    shown = {c: breaks[c].map(_readable) for c in numbers}
+    return breaks.assign(**shown, error=breaks["error"].map("{:.1g}".format))
 
 
 def _readable(value: float) -> str:
