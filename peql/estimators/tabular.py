@@ -215,12 +215,17 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         outcomes = look(everything, arranged_rows(centred=False), seed)
         if self.method == "search" or any(o.last for o in outcomes):
             return outcomes
+        everything = arranged_rows(centred=True, held_out=False)
+        points = everything.points
+
+        def on_all_rows(outcome: Outcome) -> Outcome:
+            fit = outcome.fit
+            error = mean_squared_error(fit.formula, fit.weights, points)
+            fit = polish(fit, points) if self._refines else replace(fit, error=error)
+            return replace(outcome, fit=fit, arranged=everything)
+
         trained = self._trained(arranged_rows(centred=True), seed)
-        if self._refines:
-            everything = arranged_rows(centred=True, held_out=False)
-            points = everything.points
-            trained = [replace(o, fit=polish(o.fit, points), arranged=everything) for o in trained]
-        return outcomes + trained
+        return outcomes + [on_all_rows(outcome) for outcome in trained]
 
     @property
     def _sums(self) -> bool:
