@@ -6,10 +6,18 @@ Each row is one fit in a process of its own, whose peak memory is then that of t
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
+import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import peql
 
 MEASURES = ("cpu_seconds", "megabytes")
 SECONDS = 15
@@ -25,33 +33,6 @@ SIZES: dict[str, tuple[int, ...]] = {
 SMALL = {"rows": 4_000, "values of t": 100, "features": 1, "trials": 1, "ragged": 0}
 NOISE = 0.05  # of y's standard deviation: without it the search stops at once
 
-FIT = """
-import json, resource, sys, time, warnings
-import numpy as np, pandas as pd, peql
-
-size, seed, noise = json.loads(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-random = np.random.default_rng(seed)
-n_t = size["values of t"]
-t = np.resize(np.linspace(0, 1, n_t), max(size["rows"], 4 * n_t))
-if size["ragged"]:
-    t = np.concatenate([np.zeros(size["ragged"]), np.repeat(np.linspace(0.001, 1, 5_000), 4)])
-X = pd.DataFrame(random.uniform(-2, 2, (len(t), size["features"]))).add_prefix("x").assign(t=t)
-y = (1 + t) * X["x0"] ** 2 + (3 - t) * X["x0"]
-y = y + noise * y.std() * random.standard_normal(len(y))
-model = peql.HEQL(
-    varying="t", n_trials=size["trials"], method=size["method"], random_state=seed, verbose=False
-)
-started = time.process_time()
-with warnings.catch_warnings(action="ignore"):
-    model.fit(X, y)
-print(json.dumps({
-    "table_rows": len(t),
-    "equation": str(model.equation_),
-    "cpu_seconds": round(time.process_time() - started, 2),
-    "megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-}))
-"""
-
 
 def TASKS() -> Iterator[dict[str, Any]]:
     """Each size of what grows; trials are of the network, which alone has them."""
@@ -66,9 +47,38 @@ def PARAMETERS() -> dict[str, Any]:
     return {**SMALL, "noise": NOISE}
 
 
+def fit(sizes: dict[str, Any], method: str, seed: int) -> dict[str, Any]:
+    """A fit of HEQL to a(t)·x² + b(t)·x with noise, its time, and the memory of this process."""
+    random = np.random.default_rng(seed)
+    n_t = sizes["values of t"]
+    t = np.resize(np.linspace(0, 1, n_t), max(sizes["rows"], 4 * n_t))
+    if sizes["ragged"]:
+        t = np.concatenate([np.zeros(sizes["ragged"]), np.repeat(np.linspace(0.001, 1, 5_000), 4)])
+    X = pd.DataFrame(random.uniform(-2, 2, (len(t), sizes["features"]))).add_prefix("x").assign(t=t)
+    y = (1 + t) * X["x0"] ** 2 + (3 - t) * X["x0"]
+    y = y + NOISE * y.std() * random.standard_normal(len(y))
+    options = {"n_trials": sizes["trials"], "method": method, "random_state": seed}
+    model = peql.HEQL(varying="t", verbose=False, **options)
+    started = time.process_time()
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(X, y)
+    return {
+        "table_rows": len(t),
+        "equation": str(model.equation_),
+        "cpu_seconds": round(time.process_time() - started, 2),
+        "megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+
+
 def run(grows: str, size: int, method: str, seed: int) -> dict[str, Any]:
-    """One fit of HEQL in a process of its own."""
-    sizes = json.dumps({**SMALL, grows: size, "method": method})
-    command = [sys.executable, "-c", FIT, sizes, str(seed), str(NOISE)]
+    """One fit in a process of its own."""
+    task = {"sizes": {**SMALL, grows: size}, "method": method, "seed": seed}
+    code = (
+        "import json, sys; from peql.results import task_module; "
+        # By its name, so that what it computes counts as what made the table.
+        f"found = task_module('scaling').{fit.__name__}(**json.loads(sys.argv[1])); "
+        "print(json.dumps(found))"
+    )
+    command = [sys.executable, "-c", code, json.dumps(task)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
