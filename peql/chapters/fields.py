@@ -15,7 +15,7 @@ from .. import datasets, results
 from ..analysis.comparison import has_true_terms
 from ..baselines import GroupSINDy, least_squares_limit
 from ..datasets.pde import PROBLEMS, solve
-from ..equation.writing import scientific, tex, text
+from ..equation.writing import error, scientific, tex, text
 from ..estimators import tabular as estimators
 from ..style import legend, look, styled
 from .pdes import title
@@ -201,7 +201,7 @@ def chaos_limits() -> pd.DataFrame:
     }
     return pd.DataFrame.from_dict(
         {
-            label: {"coefficient MSE": scientific(least_squares_limit(data).coefficient_mse, 1)}
+            label: {"coefficient MSE": error(least_squares_limit(data).coefficient_mse, 1, 1e-12)}
             for label, data in cases.items()
         },
         orient="index",
