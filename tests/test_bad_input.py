@@ -50,6 +50,14 @@ BAD_TABLES = {
         lambda X: [[10**400, 1.0]] * len(X),
         "column 0, row 1: 1000.* too large for a floating-point number",
     ),
+    "beyond the scales": (
+        lambda X: X * [1e250, 1],
+        "column 'x' of X holds.*give it in other units",
+    ),
+    "below the scales": (
+        lambda X: X * [1e-250, 1],
+        "column 'x' of X holds.*give it in other units",
+    ),
     "text": (lambda X: X.assign(s="north"), "hold no numbers.*'s'.*Drop them, or encode"),
     "numbers as text": (lambda X: X.astype({"x": str}), "hold no numbers.*'x'"),
     "categories": (
@@ -85,6 +93,7 @@ BAD_TARGETS = {
     "NaN in a list": (lambda y: [np.nan, *y[1:]], "y has 1 values that are NaN"),
     "masked": (lambda y: np.ma.masked_array(y, mask=y.index == 3), "y has 1 values that are NaN"),
     "too large": (lambda y: [10**400, *y[1:]], "column 'y', row 1: 1000.* too large"),
+    "beyond the scales": (lambda y: y * 1e160, "y holds numbers up to .* give it in other units"),
     "infinity": (lambda y: y.where(y.index != 3, -np.inf), "y has 1 values"),
     "missing, nullable": (lambda y: y.convert_dtypes().where(y.index > 4), "y has 5 values"),
     "text": (lambda y: y.astype(str) + " m", "y holds no numbers.*pass a numeric column"),

@@ -15,7 +15,7 @@ from ..engine.formula import Formula
 from ..engine.signs import leading_sign
 
 SAME = 1e-9  # relative spread over t below which a coefficient is a number, not a function
-DIGITS = 12  # significant digits kept of a number: what is beyond is rounding error
+DIGITS = 10  # significant digits kept of a number: a fit is exact to 1e-11 (solver.PRECISION)
 
 # Products are multiplied out; exp(a + b), log(a*b) and sin(a + b) stay as they are.
 _EXPAND = {"power_base": False, "power_exp": False, "log": False, "trig": False}

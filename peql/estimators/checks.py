@@ -15,6 +15,8 @@ from .._suggest import unknown_name
 from ..columns import days
 from ..columns import numbers as as_numbers
 
+LARGEST = 1e75  # of a column: its fourth power, and one divided by it, are still numbers
+
 
 def column_indices(
     columns: Sequence[str], varying: str | int | Sequence[str | int], named: bool = True
@@ -103,6 +105,7 @@ def check_target(y: Any, X: Any) -> Any:
         raise ValueError(
             f"y has {bad} values that are NaN or infinity: drop those rows or fill them"
         )
+    _check_size(values[:, None], ["y"])
     return values if isinstance(y, pd.Series) else y
 
 
@@ -166,3 +169,15 @@ def _check_finite(values: np.ndarray, names: Sequence[str]) -> None:
         raise ValueError(
             f"X has values that are NaN or infinity: {', '.join(bad)}. Drop those rows or fill them"
         )
+    _check_size(values, [f"column {name} of X" for name in names])
+
+
+def _check_size(values: np.ndarray, names: Sequence[str]) -> None:
+    """Coefficients of columns that are too large or small cannot be written as numbers."""
+    sizes = np.abs(values).max(axis=0, initial=0.0)
+    for name, size in zip(names, map(float, sizes), strict=True):
+        if size > 0 and not 1 / LARGEST <= size <= LARGEST:
+            raise ValueError(
+                f"{name} holds numbers up to {size:.1g}: expected at most {LARGEST:g} and at "
+                f"least {1 / LARGEST:g}, so give it in other units"
+            )
