@@ -304,19 +304,19 @@ class Grammar:
         return found
 
     def balanced(self, i: int) -> list[Term]:
-        """Reciprocals and roots of two powers: an impedance, a resonance, an index of refraction."""
+        """Reciprocals and roots of two powers: an impedance, a resonance, dispersion."""
         x = X(i)
         sums: list[Expression] = [Mix(Power(x, 4.0), Power(x, 2.0), 0)]
         if self.one_sign[i]:
             sums += [Mix(Power(x, k), Power(x, -k), 0) for k in (1.0, 2.0)]
             sums.append(Power(moved(Power(x, 2.0)), -1.0))
         outer = {-1.0: {"reciprocal"}, 0.5: {"sqrt"}, -0.5: {"sqrt", "reciprocal"}}
-        columns = [
-            Power(moved(g), k) for g in sums for k, names in outer.items() if names <= self.names
-        ]
-        found = [Term((c,)) for c in columns if not _undone(c)]
-        dispersed = [c for c in columns if c.w == -1.0 and c.g.g == sums[0]]
-        return found + [Term((c, Times(Power(x, 2.0), c))) for c in dispersed]
+        powers = [k for k, names in outer.items() if names <= self.names]
+        found = [Term((Power(moved(g), k),)) for g in sums for k in powers]
+        if "reciprocal" in self.names:
+            absorption = Power(moved(sums[0]), -1.0)
+            found.append(Term((absorption, Times(Power(x, 2.0), absorption))))
+        return found
 
     @property
     def _outer(self) -> list[Primitive]:
