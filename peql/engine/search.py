@@ -243,7 +243,9 @@ def _search(
             bar.set_postfix_str(f"{len(pool)} forms, best {told(pool)}", refresh=False)
             bar.update()
             best = sorted((s for s in states if s.sse.sum() <= exact), key=lambda s: s.score)[:6]
-            models += [m for s in best for m in to_models(s, judge) if is_exact(m, judge)]
+            solved = (m for s in best for m in to_models(s, judge))
+            # With as many constants as rows anything is exact: that ends no search.
+            models += [m for m in solved if np.isfinite(m.score) and is_exact(m, judge)]
             if any(not judge.doubts(m) for m in models):
                 break
         if not models:
