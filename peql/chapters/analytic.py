@@ -21,6 +21,7 @@ from ..equation.tex import tex as write_tex
 from ..equation.writing import ROUNDING, error, scientific, symbol, tex, text
 from ..estimators import tabular as estimators
 from . import paper
+from .recording import record
 
 Case = tuple[Dataset, dict[str, Any]]
 Cases = Mapping[str, Case]
@@ -78,6 +79,13 @@ def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options
             chosen = {"method": "network", **options}
             model = kind(varying=data.varying, random_state=seed, **chosen)
             fitted[name] = model.fit(data.X_train, data.y_train)
+            record(
+                {"function": function, "model": name, **options},
+                equation=model.equation_,
+                true_terms=has_true_terms(model.equation_, data),
+                test_mse=mse(model, data),
+                fit_seconds=model.trials_["seconds"].sum(),
+            )
         cases[function] = (data, fitted)
     return cases
 

@@ -19,6 +19,7 @@ from ..equation.writing import error, scientific, tex, text
 from ..estimators import tabular as estimators
 from . import paper
 from .analytic import Cases, in_terms
+from .recording import record
 
 ROUNDING = 1e-14  # derivatives amplify rounding: a squared error below this differs by machine
 
@@ -35,8 +36,15 @@ def fit(
         for model in models:
             kind = getattr(estimators, model)
             fitted[model] = kind(varying=data.varying, random_state=seed, method="network")
-        for model in fitted.values():
+        for label, model in fitted.items():
             model.fit(data.X_train, data.y_train)
+            found = expand_cross_terms(model.equation_)
+            record(
+                {"PDE": name, "model": label},
+                equation=found,
+                true_terms=has_true_terms(found, data),
+                u_t_mse=u_t_mse(model, data),
+            )
         cases[name] = (data, fitted)
     return cases
 

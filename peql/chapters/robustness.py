@@ -12,10 +12,12 @@ from scipy import stats
 
 from .. import datasets
 from ..analysis import verdict
+from ..analysis.comparison import has_true_terms
 from ..datasets import Dataset
 from ..equation.writing import scientific, symbol, tex, text
 from ..estimators import tabular as estimators
 from ..style import FOUND, legend, styled
+from .recording import record
 
 FULL = {"n_t": 128, "n_train": 512}  # the paper's size
 ROWS = 32  # at each t, where the values of t are varied
@@ -366,4 +368,7 @@ def fit_with_noise(
     )
     options = {"varying": data.varying, "random_state": seed, "method": "network"}
     fitted = getattr(estimators, model)(**options, verbose=False)
-    return data, fitted.fit(data.X_train, disturbed)
+    fitted.fit(data.X_train, disturbed)
+    right = has_true_terms(fitted.equation_, data)
+    record({"function": function, "model": model}, equation=fitted.equation_, true_terms=right)
+    return data, fitted

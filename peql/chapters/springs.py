@@ -21,6 +21,7 @@ from ..estimators import encoded
 from ..estimators.encoded import EncodedRegressor, LinearMap
 from . import paper
 from .analytic import in_terms
+from .recording import record
 
 MODELS: dict[str, type[EncodedRegressor]] = {
     "SEQL": encoded.EncodedSEQL,
@@ -57,8 +58,17 @@ def fit(target: str | Iterable[str], models: Iterable[str], *, seed: int) -> Cas
         data = datasets.load(TARGETS[name], random_state=seed)
         assert isinstance(data, SpringDataset)
         fitted = {model: make(model, random_state=seed) for model in models}
-        for model in fitted.values():
+        for label, model in fitted.items():
             model.fit(data.images_train, data.X_train["t"], data.y_train)
+            inside, outside = errors_of(model, data)
+            equation = getattr(model, "equation_", None)
+            record(
+                {"target": name, "model": label},
+                equation=equation,
+                true_terms=None if equation is None else right_terms(model, data),
+                inside_mse=inside,
+                outside_mse=outside,
+            )
         cases[name] = (data, fitted)
     return cases
 
