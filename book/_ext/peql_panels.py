@@ -100,7 +100,7 @@ def parts(path: Path) -> tuple[list[Box], list[list[Box]]]:
     for before, after in pairwise(columns):
         end = max(edge for axes, box in before for edge in (box.right, *_edges(axes, 1)))
         begin = min(edge for axes, box in after for edge in (box.left, *_edges(axes, 0)))
-        cuts.append((end + begin) / 2)
+        cuts.append(min((end + begin) / 2, begin - 1))
     first = [box for _, box in columns[0]]
     labels = Box(0, top, min(b.left for b in first), max(b.bottom for b in first) + 4)
     panels = []
