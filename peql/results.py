@@ -11,7 +11,9 @@ the table), ``finish`` (called with what ``run`` returned, returns what the row 
 function or ``Class.method`` in it that no run enters, though something that it uses refers to it:
 it is then no part of what made the table, and a run that enters it fails), ``N_TRIALS`` (restarts a
 run; 1), ``SECONDS`` (an estimate for one run, a number or a function of the task, until there are
-rows to tell) and ``PARAMETERS`` (a function whose dict goes into the JSON file beside the table).
+rows to tell), ``PARAMETERS`` (a function whose dict goes into the JSON file beside the table) and
+``BATCH`` (how many seeds of a case one run makes: ``seed`` is then a list, and the run returns
+{"rows": what it made of each}).
 """
 
 from __future__ import annotations
@@ -298,7 +300,7 @@ class Sweep:
     row, so that a killed sweep loses only the runs under way. A stored row counts if it has the
     same ``identity``, names in ``made_by`` (all of them by default). It is known by the task's
     columns, or by those that ``key`` names. ``finish`` is called in this process with what a run
-    returned, and returns what the row is to hold of it.
+    returned, and returns what the row is to hold of it. The rows of a ``batch`` come at once.
     """
 
     def __init__(
@@ -311,8 +313,10 @@ class Sweep:
         identity: Sequence[str] | None = None,
         key: Sequence[str] | None = None,
         finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        batch: int = 1,
     ):
         self.path, self.run, self.made_by, self.finish = path, run, made_by, finish
+        self.batch = batch
         self.tasks = list(tasks)
         self.names = list(key or _columns(self.tasks))
         same = made_by if identity is None else {name: made_by[name] for name in identity}
@@ -325,8 +329,28 @@ class Sweep:
         self.waiting = [task for task in self.tasks if _key(task, self.names) not in done]
         self._order = {_key(task, self.names): i for i, task in enumerate(self.tasks)}
 
+    def calls(self) -> list[dict[str, Any]]:
+        """The waiting tasks; those of a batch as one, in the place of its first."""
+        if self.batch == 1:
+            return self.waiting
+        batches: dict[Any, list[int]] = {}
+        for task in self.waiting:
+            case = tuple((k, v) for k, v in task.items() if k != "seed")
+            batches.setdefault((case, task["seed"] // self.batch), []).append(task["seed"])
+        return [{**dict(case), "seed": seeds} for (case, _), seeds in batches.items()]
+
     def add(self, task: dict[str, Any], result: dict[str, Any]) -> None:
-        """Write one more row."""
+        """Write one more row, or those of a batch; if it failed, it failed for all its seeds."""
+        if self.batch == 1:
+            self._append(task, result)
+        else:
+            rows = result.get("rows", [result] * len(task["seed"]))
+            for seed, row in zip(task["seed"], rows, strict=True):
+                self._append({**task, "seed": seed}, row)
+        self.rows.sort(key=lambda row: self._order.get(_key(row, self.names), len(self._order)))
+        write_table(self._frame(), self.path)
+
+    def _append(self, task: dict[str, Any], result: dict[str, Any]) -> None:
         result = self.finish(result) if self.finish else result
         taken = [name for name in result if name in task]
         if taken:
@@ -337,8 +361,6 @@ class Sweep:
             tqdm.write(f"failed: {task}: {result['failure']}")
         kept = {k: v for k, v in self.made_by.items() if k not in task and k not in result}
         self.rows.append({**task, **result, **kept})
-        self.rows.sort(key=lambda row: self._order.get(_key(row, self.names), len(self._order)))
-        write_table(self._frame(), self.path)
 
     def _frame(self) -> pd.DataFrame:
         """The rows as a table, what says how they were made at its end."""
@@ -355,7 +377,7 @@ class Sweep:
 
 def run_all(sweeps: Sequence[Sweep], *, jobs: int = 1, cluster: Any = None) -> None:
     """Do what is waiting, in ``jobs`` processes here, or on ``cluster``, a Dask client."""
-    calls = [(number, sweep.run, t) for number, sweep in enumerate(sweeps) for t in sweep.waiting]
+    calls = [(number, sweep.run, t) for number, sweep in enumerate(sweeps) for t in sweep.calls()]
     results = _on_cluster(cluster, calls) if cluster else _here(jobs, calls)
     title = sweeps[0].path.stem if len(sweeps) == 1 else "rows"
     for number, task, result in tqdm(results, total=len(calls), desc=title, smoothing=0):
@@ -395,6 +417,7 @@ def table_sweep(
         made_by=made_by,
         identity=["engine"],
         finish=getattr(task_module(name), "finish", None),
+        batch=getattr(task_module(name), "BATCH", 1),
     )
 
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+from dataclasses import replace
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,7 +14,7 @@ import torch
 
 from peql import datasets, results
 from peql.chapters import analytic, claims, fields, future, paper, protocol, robustness, scrub
-from peql.engine.training import PAPER
+from peql.engine.training import PAPER, Table, batches
 from peql.nn import SymbolicNetwork
 
 x = sympy.Symbol("x")
@@ -61,6 +63,69 @@ def test_a_trial_is_measured_and_watched(monkeypatch: pytest.MonkeyPatch) -> Non
         measured = protocol.measure(fitted)
         assert measured["test_mse_scaled"] > 0
         assert len(measured["curve_error"].split()) == 5
+
+
+@pytest.mark.parametrize("model", protocol.SOURCES)
+def test_trials_trained_together_are_told_like_one_alone(model: str) -> None:
+    def leave_a_line(network: SymbolicNetwork) -> None:
+        network.gates.log_alpha.data[:, :-1] = -20.0  # so short a training closes no gates
+
+    data = [datasets.load("f1", n_t=8, n_train=64, random_state=seed) for seed in (300, 301)]
+    short: dict[str, Any] = {"n_steps": 20, "n_watched": 4, "prepare": leave_a_line}
+    alone = [protocol.fit(model, data[k], 300 + k, **short) for k in range(2)]
+    both = protocol.fit_together(model, data, (300, 301), **short)
+    for one, other in zip(alone, both, strict=True):
+        assert other.curve["step"].tolist() == one.curve["step"].tolist()
+        # Its own weights and its own held-out rows at first, its own draws from then on.
+        assert other.curve["error"][0] == pytest.approx(one.curve["error"][0], rel=1e-5)
+        assert np.isfinite(other.curve["error"]).all()
+        told, expected = protocol.measure(other), protocol.measure(one)
+        assert told.keys() == expected.keys()
+        assert told["equation"] == expected["equation"] == "x*a(t)"
+        assert told["printed"].count(" | ") == 3
+        # NaN only where a model or function has no such number.
+        assert {k for k, v in told.items() if v != v} == {k for k, v in expected.items() if v != v}
+        assert np.isfinite([told["test_mse_scaled"], told["test_mse_raw"], told["jump"]]).all()
+        assert (told["trained_together"], expected["trained_together"]) == (2, 1)
+        parameters = zip(other.network.parameters(), one.network.parameters(), strict=True)
+        assert all(mine.shape == theirs.shape for mine, theirs in parameters)
+    assert not torch.equal(both[0].weights, both[1].weights)
+
+
+def test_each_trial_draws_rows_of_its_own_table() -> None:
+    tables = [
+        Table(torch.full((4, 6, 1), k), torch.full((4, 6, 1), -k), torch.rand(4, 1), torch.ones(4))
+        for k in (1.0, 2.0)
+    ]
+    tables[1] = replace(tables[1], t=tables[0].t)
+    schedule = replace(PAPER["meta"], steps_per_batch=3, points=5)
+    drawn = batches(protocol.stacked(tables), schedule, 2, 7, torch.Generator().manual_seed(0))
+    _, rows, targets, _ = next(drawn)
+    assert rows.shape == (2, 3, 5, 1)
+    assert (rows[0] == 1).all() and (rows[1] == 2).all() and torch.equal(targets, -rows)
+    with pytest.raises(ValueError, match="differ in t"):
+        protocol.stacked([tables[0], replace(tables[1], t=tables[1].t + 1)])
+
+
+@pytest.mark.parametrize("model", protocol.SOURCES)
+def test_a_trial_that_blows_up_spoils_no_other(model: str) -> None:
+    data = [datasets.load("f1", n_t=8, n_train=64, random_state=seed) for seed in (300, 301)]
+    short: dict[str, Any] = {"n_steps": 20, "n_watched": 4}
+    sound = protocol.fit_together(model, data, (300, 301), **short)
+    made: list[SymbolicNetwork] = []
+
+    def spoil_the_second(network: SymbolicNetwork) -> None:
+        made.append(network)
+        if len(made) == 2:
+            for parameter in network.weights.parameters():
+                parameter.data.fill_(torch.inf)
+
+    fitted = protocol.fit_together(model, data, (300, 301), prepare=spoil_the_second, **short)
+    pd.testing.assert_frame_equal(fitted[0].curve, sound[0].curve)
+    assert torch.equal(fitted[0].weights, sound[0].weights)
+    first, second = (protocol.measure(each) for each in fitted)
+    assert np.isfinite(first["test_mse_scaled"]) and np.isnan(second["test_mse_scaled"])
+    assert second["equation"] == "" and not second["true_terms"]
 
 
 @pytest.mark.parametrize("rank", [1, 2, 14])

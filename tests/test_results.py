@@ -101,6 +101,38 @@ def test_a_killed_sweep_leaves_whole_rows_and_goes_on(tmp_path):
     assert len(table) == 400
 
 
+def test_a_batch_makes_the_rows_of_its_seeds_at_once(tmp_path, monkeypatch):
+    path, done, written = tmp_path / "table.csv", [], []
+    tasks = [{"name": name, "seed": seed} for seed in range(5) for name in "ab"]
+    whole = results.write_table
+    monkeypatch.setattr(
+        results, "write_table", lambda table, to: (written.append(len(table)), whole(table, to))
+    )
+
+    def run(name, seed):
+        done.append((name, *seed))
+        if name == "b" and 2 in seed and len(done) < 5:
+            raise ValueError("no")
+        return {"rows": [{"value": k / 7} for k in seed]}
+
+    table = sweep(path, run, tasks, batch=2, finish=lambda row: {**row, "finished": 1})
+    assert done == [("a", 0, 1), ("b", 0, 1), ("a", 2, 3), ("b", 2, 3), ("a", 4), ("b", 4)]
+    assert written == [2, 4, 6, 8, 9, 10]
+    failed = table[table["failure"].notna()]
+    assert failed[["name", "seed"]].to_numpy().tolist() == [["b", 2], ["b", 3]]
+    # What failed is run again, and nothing else; rows stand in the order of the tasks.
+    table = sweep(path, run, tasks, batch=2, finish=lambda row: {**row, "finished": 1})
+    assert done[6:] == [("b", 2, 3)]
+    assert table[["name", "seed"]].to_dict("records") == tasks
+    assert table["value"].tolist() == [task["seed"] / 7 for task in tasks]
+
+
+def test_the_protocol_runs_five_seeds_of_all_cases_before_the_next_five(tmp_path):
+    calls = results.table_sweep("paper_protocol", tmp_path).calls()
+    assert [call["seed"] for call in calls] == [[0, 1, 2, 3, 4]] * 10 + [[5, 6, 7, 8, 9]] * 10
+    assert len({(call["model"], call["function"]) for call in calls[:10]}) == 10
+
+
 # --- what identifies an engine -----------------------------------------------------------------
 
 

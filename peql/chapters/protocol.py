@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,7 @@ from ..analysis.truth import feature, on_grid, true_equation
 from ..datasets import Dataset, analytic
 from ..engine.formula import Formula
 from ..engine.rows import Arranged, Scales, arrange
-from ..engine.training import PAPER, PAPER_THRESHOLD, Schedule, train
+from ..engine.training import PAPER, PAPER_THRESHOLD, Schedule, Table, train
 from ..equation import reading
 from ..nn.network import SymbolicNetwork, apply_layers
 from ..nn.weights import MetaWeights
@@ -41,6 +42,8 @@ class Trained:
 
     ``weights`` (step, weight) are gated and in scaled units; ``curve`` holds a row for each point
     in time: the step, the error on held-out rows without gate noise, and the open gates.
+    ``seconds`` is the CPU time of the training, shared evenly by ``n_together`` trials trained as
+    one batch: less than a trial would take alone.
     """
 
     data: Dataset
@@ -49,6 +52,7 @@ class Trained:
     weights: torch.Tensor
     curve: pd.DataFrame
     seconds: float
+    n_together: int
 
     @cached_property
     def formula(self) -> tuple[Formula, list[int]]:
@@ -72,22 +76,100 @@ def fit(
     ``prepare`` is called with the network before it is trained, inside the same random numbers;
     ``note`` at every point of the curve, with the network, its gated weights and the scales.
     """
+    options: dict[str, Any] = {"n_watched": n_watched, "prepare": prepare, "note": note}
+    [fitted] = fit_together(model, [data], [seed], **options, **changes)
+    return fitted
+
+
+def fit_together(
+    model: str,
+    data: Sequence[Dataset],
+    seeds: Sequence[int],
+    *,
+    n_watched: int = WATCHED,
+    prepare: Callable[[SymbolicNetwork], None] | None = None,
+    note: Note | None = None,
+    **changes: Any,
+) -> list[Trained]:
+    """Train a trial for each seed as one batch, which is cheaper than one after another.
+
+    Each trial has its own data and starts from the weights that it would start from alone; the
+    rows and the gate noise that it draws are its own, but not those that it would draw alone.
+    Which t are in a step of HEQL is drawn once for all trials, so those are not quite independent.
+    ``note`` gets the network of all trials, and the scales of the first.
+    """
     source = SOURCES[model]
     schedule = replace(PAPER[source], **changes)
-    features = [c for c in data.X_train.columns if c != data.varying]
-    table = arranged(data, seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        network = SymbolicNetwork(len(features), weights=source, n_steps=table.table.n_steps)
-        if prepare:
-            prepare(network)
-    watch = Watch(table, schedule, n_watched, note)
+    tables = [arranged(each, seed) for each, seed in zip(data, seeds, strict=True)]
+    networks = []
+    for each, table, seed in zip(data, tables, seeds, strict=True):
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            n_inputs = each.X_train.shape[1] - 1
+            network = SymbolicNetwork(n_inputs, weights=source, n_steps=table.table.n_steps)
+            if prepare:
+                prepare(network)
+        networks.append(network)
+    whole, rows = joined(networks), stacked([each.table for each in tables])
+    watch = Watch(tables, schedule, n_watched, note)
     started = time.process_time()
-    train(network, table.table, schedule, torch.Generator().manual_seed(seed + 1), watch=watch)
-    seconds = time.process_time() - started
+    train(whole, rows, schedule, torch.Generator().manual_seed(seeds[0] + 1), watch=watch)
+    seconds = (time.process_time() - started) / len(seeds)
+    part(whole, networks)
     with torch.no_grad():
-        weights = watch.weights(network)[0].double()
-    return Trained(data, table, network, weights, pd.DataFrame(watch.rows), seconds)
+        weights = watch.weights(whole).double()
+    curves = [pd.DataFrame(points) for points in watch.rows]
+    trials = zip(data, tables, networks, weights, curves, strict=True)
+    return [Trained(*trial, seconds, len(seeds)) for trial in trials]
+
+
+def joined(networks: Sequence[SymbolicNetwork]) -> SymbolicNetwork:
+    """One network whose trials are the given networks of one trial."""
+    whole = copy.deepcopy(networks[0])
+    for parameter, *parts in zip(
+        whole.parameters(), *(each.parameters() for each in networks), strict=True
+    ):
+        parameter.data = torch.cat([each.data for each in parts])
+    return whole
+
+
+def part(whole: SymbolicNetwork, networks: Sequence[SymbolicNetwork]) -> None:
+    """Give each network of one trial the weights and gates of its trial of ``whole``."""
+    for k, network in enumerate(networks):
+        network.train(whole.training)
+        for parameter, all_trials in zip(network.parameters(), whole.parameters(), strict=True):
+            parameter.data = all_trials.data[k : k + 1].clone()
+
+
+class OwnRows(torch.Tensor):
+    """Rows (step, row, trial, column) of a ``Table`` of which each trial finds its own.
+
+    They are indexed as the rows of one table for all trials are: by steps (1, step, 1) and the
+    rows (trial, step, point) that each trial draws.
+
+    >>> own = torch.arange(12.0).reshape(3, 2, 2, 1).as_subclass(OwnRows)
+    >>> own[torch.tensor([[[2]]]), torch.tensor([[[0]], [[1]]])].flatten()
+    tensor([ 8., 11.])
+    """
+
+    def __getitem__(self, index: Any) -> torch.Tensor:
+        steps, rows = index
+        trial = torch.arange(self.shape[2], device=self.device)[:, None, None]
+        return self.as_subclass(torch.Tensor)[steps, rows, trial]
+
+
+def stacked(tables: Sequence[Table]) -> Table:
+    """One table for trials that have each their own; t and the rows at each t must be as many."""
+    first = tables[0]
+    for other in tables[1:]:
+        if not (torch.equal(other.t, first.t) and torch.equal(other.count, first.count)):
+            raise ValueError(
+                "trials trained together differ in t or in their number of rows at some t: "
+                "expected data sets of one function and size; train the others apart, with fit"
+            )
+    x = torch.stack([each.x for each in tables], dim=2).as_subclass(OwnRows)
+    y = torch.stack([each.y for each in tables], dim=2).as_subclass(OwnRows)
+    return Table(x, y, first.t, first.count)
 
 
 def arranged(data: Dataset, seed: int) -> Arranged:
@@ -104,18 +186,23 @@ def arranged(data: Dataset, seed: int) -> Arranged:
 
 
 class Watch:
-    """Notes the error without gate noise and the open gates at evenly spaced steps."""
+    """Notes each trial's error without gate noise and its open gates at evenly spaced steps."""
 
     def __init__(
-        self, arranged: Arranged, schedule: Schedule, n_points: int, note: Note | None = None
+        self,
+        arranged: Sequence[Arranged],
+        schedule: Schedule,
+        n_points: int,
+        note: Note | None = None,
     ):
-        self.note, self.scales = note, arranged.scales
-        held = arranged.held_out
-        self.t = arranged.table.t
-        self.x = held.x[None, :, :ROWS].float()
-        self.y, self.mask = held.y[None, :, :ROWS].float(), held.mask[None, :, :ROWS].float()
+        self.note, self.scales = note, arranged[0].scales
+        held = [each.held_out for each in arranged]
+        self.t = arranged[0].table.t
+        self.x = torch.stack([each.x[:, :ROWS] for each in held]).float()
+        self.y = torch.stack([each.y[:, :ROWS] for each in held]).float()
+        self.mask = torch.stack([each.mask[:, :ROWS] for each in held]).float()
         self.at = {round(k * schedule.n_steps / n_points) for k in range(n_points + 1)}
-        self.rows: list[dict[str, float]] = []
+        self.rows: list[list[dict[str, float]]] = [[] for _ in arranged]
 
     def weights(self, network: SymbolicNetwork) -> torch.Tensor:
         """The weights (trial, step, weight) without gate noise at all steps."""
@@ -129,9 +216,11 @@ class Watch:
             return
         weights = self.weights(network)
         out = apply_layers(network.layout, network.shapes, weights, self.x)[..., 0]
-        error = ((out - self.y).square() * self.mask).sum() / self.mask.sum()
-        gates = int((network.gates.expected() > 0).sum())
-        self.rows.append({"step": step, "error": float(error), "gates": gates})
+        squares = (out - self.y).square() * self.mask
+        error = squares.sum(dim=(1, 2)) / self.mask.sum(dim=(1, 2))
+        gates = (network.gates.expected() > 0).sum(dim=1)
+        for rows, e, n in zip(self.rows, error.tolist(), gates.tolist(), strict=True):
+            rows.append({"step": step, "error": e, "gates": n})
         if self.note:
             self.note(network, weights, self.scales)
 
@@ -216,14 +305,17 @@ def midpoints(data: Dataset) -> pd.DataFrame:
     return pd.DataFrame({"x": data.X_test["x"].to_numpy()[: len(middle)], "t": middle})
 
 
-def trial(model: str, function: str, seed: int) -> dict[str, Any]:
-    """One trial of the paper's protocol on an analytic benchmark, measured against the truth."""
-    data = analytic.make_analytic(function, random_state=seed)
-    return measure(fit(model, data, seed))
+def trials(model: str, function: str, seeds: Sequence[int], **changes: Any) -> list[dict[str, Any]]:
+    """Trials of the paper's protocol on an analytic benchmark, measured against the truth."""
+    data = [analytic.make_analytic(function, random_state=seed) for seed in seeds]
+    return [measure(fitted) for fitted in fit_together(model, data, seeds, **changes)]
 
 
 def measure(fitted: Trained) -> dict[str, Any]:
-    """All that is told of a trial on an analytic benchmark."""
+    """All that is told of a trial on an analytic benchmark; of one that blew up, errors of NaN.
+
+    "cpu_seconds" is a share of the batch of "trained_together" trials, as in ``Trained``.
+    """
     data, X = fitted.data, fitted.data.X_test
     error = predict(fitted, X) - data.y_test.to_numpy()
     inside = X["x"].between(data.X_train["x"].min(), data.X_train["x"].max()).to_numpy()
@@ -233,7 +325,7 @@ def measure(fitted: Trained) -> dict[str, Any]:
         missed = predict(fitted, middle) - analytic.evaluate(data.name, middle)
         between = scaled_mse(data, middle, missed)
     shown, whole, worst = [], "", KINDS[-1]
-    if len(fitted.formula[1]) <= READABLE:
+    if len(fitted.formula[1]) <= READABLE and fitted.weights.isfinite().all():
         whole = str(read(fitted)[0].expression)
         t = paper.table("analytic_equations", "t")
         shown, true = printed(fitted, t), [true_equation(data, value) for value in t]
@@ -252,6 +344,7 @@ def measure(fitted: Trained) -> dict[str, Any]:
         "jump": jump(fitted) if data.name == "f1" else np.nan,
         "validation_error": float(fitted.curve["error"].iloc[-1]),
         "cpu_seconds": round(fitted.seconds, 2),
+        "trained_together": fitted.n_together,
         "curve_error": " ".join(f"{v:.2e}" for v in fitted.curve["error"]),
         "curve_gates": " ".join(str(v) for v in fitted.curve["gates"]),
     }

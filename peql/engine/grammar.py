@@ -51,8 +51,10 @@ class Term:
 
     @property
     def size(self) -> int:
-        background = (c.size() + 1 for c in self.columns[1:] if not c.weights())
-        return self.columns[0].size() + sum(background)
+        first = self.columns[0].size()
+        # What else is written: x of (a + b·x)·g, or a background; a phase costs its weight.
+        beside = (c.size() + (-first if c.weights() else 1) for c in self.columns[1:])
+        return first + sum(beside)
 
     @property
     def n_exponents(self) -> int:
@@ -252,7 +254,7 @@ class Grammar:
                     nested.append(Term(t.columns[:1]))
         if "exp" in self.names:
             growth = Apply("exp", scaled(x))
-            nested.append(Term((Power(moved(growth), 2.0),)))  # Morse
+            nested += [Term((Power(moved(growth), k),)) for k in (2.0, 3.0)]  # Morse, Bertalanffy
             if "reciprocal" in self.names:  # Bose and Fermi: a number in the place of a weight
                 nested += [Term((Apply("reciprocal", Shift(growth, k)),)) for k in (-1.0, 1.0)]
         if "sqrt" in self.names and "reciprocal" in self.names:
@@ -267,6 +269,12 @@ class Grammar:
             ]
         found += nested
         simple = [t for t in nested if t.n_weights <= 2]
+        found += self.balanced(i)
+        # Before a unit of a unit only where it is a peak, a step or a ratio, not a root of a root.
+        followed = [*plainly, *(t for t in simple if _vanishes(t.columns[0]))]
+        # (a + b·x)·g: a critically damped oscillation, a ratio of polynomials.
+        linear = [t.columns[0] for t in followed if len(t.columns) == 1]
+        found += [Term((c, Times(x, c))) for c in linear if not _folds(x, c)]
         # A peak or a step on a sloping ground.
         found += [Term((t.columns[0], x)) for t in simple if t.n_weights == 2]
         self.nested[i] = simple
@@ -278,7 +286,7 @@ class Grammar:
         if "exp" in self.names:
             factors.append(Apply("exp", scaled(x)))
         for factor in factors:
-            for t in [*plainly, *simple]:
+            for t in followed:
                 if n_weights(factor) + t.n_weights > 3 or _folds(factor, t.columns[0]):
                     continue
                 found.append(Term(tuple(times(factor, c) for c in t.columns)))
@@ -293,6 +301,21 @@ class Grammar:
                     found.append(Term(tuple(times(t.columns[0], c) for c in wave.columns)))
             gauss = Apply("exp", scaled(Power(x, 2.0)))
             found.append(Term(tuple(times(gauss, c) for c in wave.columns)))
+        return found
+
+    def balanced(self, i: int) -> list[Term]:
+        """Reciprocals and roots of two powers: an impedance, a resonance, dispersion."""
+        x = X(i)
+        sums: list[Expression] = [Mix(Power(x, 4.0), Power(x, 2.0), 0)]
+        if self.one_sign[i]:
+            sums += [Mix(Power(x, k), Power(x, -k), 0) for k in (1.0, 2.0)]
+            sums.append(Power(moved(Power(x, 2.0)), -1.0))
+        outer = {-1.0: {"reciprocal"}, 0.5: {"sqrt"}, -0.5: {"sqrt", "reciprocal"}}
+        powers = [k for k, names in outer.items() if names <= self.names]
+        found = [Term((Power(moved(g), k),)) for g in sums for k in powers]
+        if "reciprocal" in self.names:
+            absorption = Power(moved(sums[0]), -1.0)
+            found.append(Term((absorption, Times(Power(x, 2.0), absorption))))
         return found
 
     @property
@@ -362,6 +385,7 @@ class Grammar:
                 for k in everything:
                     if k != i:
                         cores.append(Term(tuple(times(X(k), c) for c in t.columns)))
+        found += self.depending(singles)
         if depth >= 2:
             for g in [h for h in combined if h.size() <= 4]:
                 cores.append(Term((Apply("reciprocal", moved(Apply("exp", scaled(g)))),)))
@@ -390,6 +414,27 @@ class Grammar:
                             found.append(Term(tuple(Times(c, both) for c in columns)))
         return found
 
+    def depending(self, singles: dict[int, list[Term]]) -> list[Term]:
+        """Units of a feature whose constants another feature changes.
+
+        (a + b·y)·g(x), and 1/(x + K) where K is a + b/y, or goes with exp(y) or exp(1/y).
+        """
+        found: list[Term] = []
+        for i, j in permutations(self.together, 2):
+            x, y = X(i), X(j)
+            alone = [t.columns[0] for t in singles[i] if t.n_weights == len(t.columns) == 1]
+            found += [Term((c, Times(y, c))) for c in alone]
+            if "reciprocal" not in self.names:
+                continue
+            sums: list[Expression] = []
+            inverse = [Power(y, -1.0)] if self.one_sign[j] else []
+            sums += [moved(Mix(x, g, 0)) for g in inverse]
+            if "exp" in self.names:
+                sums += [Mix(x, Apply("exp", scaled(g)), 1) for g in (y, *inverse)]
+            for g in sums:
+                found += [Term((Power(g, -1.0),)), Term((Times(x, Power(g, -1.0)),))]
+        return found
+
 
 def _argument(t: Term) -> Expression:
     """What the unit of a term reads, without its scale and shift."""
@@ -397,6 +442,13 @@ def _argument(t: Term) -> Expression:
     while isinstance(g, (Apply, Scale, Shift)):
         g = g.parts()[0]
     return g
+
+
+def _vanishes(g: Expression) -> bool:
+    """Whether a unit is an exponential or a reciprocal, which go to zero somewhere."""
+    if isinstance(g, Apply):
+        return g.name in ("exp", "reciprocal")
+    return isinstance(g, Power) and isinstance(g.w, float) and g.w < 0
 
 
 def _features(g: Expression) -> Iterator[X]:

@@ -80,7 +80,11 @@ class Judge:
         count = self.rows.count
         errors = m.sse / count, count
         score = information(*errors, m.n_free, m.n_shared, m.size, self.floor, SPARE)
-        return score + DOUBT * (not _defined(m, self.beyond)) + DOUBT * _barely_waves(m, self.rows)
+        return score + DOUBT * self.doubts(m)
+
+    def doubts(self, m: Model) -> int:
+        """Reasons to doubt a form that fits: a pole near the rows, waves that never turn."""
+        return (not _defined(m, self.beyond)) + _barely_waves(m, self.rows)
 
     def interpolates(self, m: Model) -> bool:
         """Whether too many constants are left for the rows of a step."""

@@ -243,11 +243,9 @@ def _search(
             bar.set_postfix_str(f"{len(pool)} forms, best {told(pool)}", refresh=False)
             bar.update()
             best = sorted((s for s in states if s.sse.sum() <= exact), key=lambda s: s.score)[:6]
-            if best:
-                models = [m for s in best for m in to_models(s, judge)]
-                models = [m for m in models if is_exact(m, judge)]
-                if models:
-                    break
+            models += [m for s in best for m in to_models(s, judge) if is_exact(m, judge)]
+            if any(not judge.doubts(m) for m in models):
+                break
         if not models:
             models = [m for s in chosen(pool, few) for m in to_models(s, judge)]
         models = [m for m in models if np.isfinite(m.score)]
