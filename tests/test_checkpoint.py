@@ -213,6 +213,12 @@ DAMAGE = {
     "deep": lambda path: tangled(path, 5000, 0),
     "t": lambda path: rewrite(path, t=contents(path)["t"][:3]),
     "scale": lambda path: rewrite(path, x_scale=np.ones(5)),
+    "no scale": lambda path: rewrite(path, x_scale=np.zeros_like(contents(path)["x_scale"])),
+    "scale of y": lambda path: solution_with(path, y_scale=float("nan")),
+    "complex": lambda path: rewrite(path, weights=contents(path)["weights"] * 1j),
+    "no units": lambda path: solution_with(path, units=None),
+    "no solution": lambda path: header_with(path, solution=[]),
+    "few labels": lambda path: solution_with(path, labels=["only"]),
 }
 
 

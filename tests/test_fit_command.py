@@ -1,6 +1,8 @@
 """The command line on a reader's own data."""
 
 import re
+import warnings
+from argparse import Namespace
 from functools import partial
 
 import numpy as np
@@ -189,3 +191,23 @@ def test_help_has_examples(command, capsys):
         run(command, "--help")
     assert end.value.code == 0
     assert f"peql {command} " in capsys.readouterr().out.split("example")[1]
+
+
+def test_warnings_are_told_as_notes_without_the_line_of_code(capsys):
+    notes = []
+    with fit_command.noted(notes):
+        for _ in range(2):
+            warnings.warn("1 of 2 rows have t outside the fitted range", stacklevel=1)
+    assert notes == ["1 of 2 rows have t outside the fitted range"]
+    assert capsys.readouterr().err == f"note: {notes[0]}\n"
+
+
+@pytest.mark.parametrize(
+    ("method", "labels", "search", "heql"),
+    [("auto", False, False, True), ("network", False, True, True), ("auto", True, False, False)],
+)
+def test_what_was_tried_or_cannot_work_is_not_advised(method, labels, search, heql):
+    """ "auto" searches already, and HEQL refuses labels."""
+    arguments = Namespace(method=method, model="seql", primitives=["default"], trials=1)
+    told = fit_command.advice(arguments, labels)
+    assert ("--method search" in told, "--model heql" in told) == (search, heql)

@@ -39,6 +39,17 @@ LAWS = {
     "Kelvin": (lambda x, p: p[0] * (x - 300) + 1e5 * p[1], 280, 320, 2, 0),
     "ideal gas": (lambda t, v, p: p[0] * 8.314 * t / v, [1, 1], [5, 5], 1, 0),
     "saturation": (lambda x, p: p[0] * (1 - np.exp(-p[1] * x)), 0, 4, 2, 0),
+    "critical damping": (lambda x, p: (p[0] + p[1] * x) * np.exp(-p[2] * x), 0, 5, 3, 0),
+    "impedance": (lambda x, p: np.sqrt(p[0] + (p[1] * x - p[2] / x) ** 2), 0.3, 5, 3, 0),
+    "inhibition": (lambda s, i, p: p[0] * s / (p[1] + s * (1 + i / p[2])), [0.1, 0], [9, 5], 3, 0),
+    "warm sorption": (
+        lambda x, t, p: p[0] * x / (x + p[1] * np.exp(-p[2] / t)),
+        [0.1, 1],
+        [5, 4],
+        3,
+        0,
+    ),
+    "tide": (lambda x, p: p[0] * x / 5 + p[1] * np.sin(p[2] * x) + p[3], 0, 9, 4, 0),
     "years": (lambda x, p: p[0] * np.exp(p[1] / 20 * (x - 2000)), 1990, 2020, 2, 0),
 }
 

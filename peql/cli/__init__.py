@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from .. import __version__
 
-# Each offers add_parser(subparsers), which registers its subcommands and for each, by
-# set_defaults(run=...), the function from the parsed arguments to the exit code.
+# Each offers add_parser(subparsers), which registers its subcommands and with each the function
+# from the parsed arguments to the exit code.
 COMMANDS = ("fit", "sweep", "table")
 
 
@@ -27,6 +28,27 @@ def parser() -> argparse.ArgumentParser:
     subparsers = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
         import_module(f"peql.cli.{name}").add_parser(subparsers)
+    return made
+
+
+def subcommand(
+    subparsers: Any,
+    name: str,
+    does: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    epilog: str,
+    formatter: Any = argparse.RawDescriptionHelpFormatter,
+) -> argparse.ArgumentParser:
+    """A parser that is told by what it ``does`` and ends with examples; ``run`` is called by it."""
+    made = subparsers.add_parser(
+        name,
+        help=does,
+        description=f"{does[0].upper()}{does[1:]}.",
+        epilog=epilog,
+        formatter_class=formatter,
+    )
+    made.set_defaults(run=run)
     return made
 
 

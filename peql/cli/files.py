@@ -58,7 +58,7 @@ def read_table(path: Path, notes: list[str] | None = None) -> pd.DataFrame:
     except ImportError:
         raise
     except (ParserError, ValueError, OSError) as error:  # of pandas and pyarrow, in many kinds
-        first = next(iter(str(error).splitlines()), "")
+        first = next(iter(str(error).splitlines()), "").rpartition("C error: ")[2]
         raise ValueError(f"{path} cannot be read as a table: {first}") from error
     except Exception as error:  # a broken workbook: zipfile, XML and more
         raise ValueError(
@@ -130,7 +130,8 @@ def _read_delimited(path: Path, notes: list[str]) -> pd.DataFrame:
     if options:
         notes.append(f"{path.name}: numbers are read with a decimal comma")
     if content.startswith(COMMENT) or "\n#" in content or "\n%" in content:
-        kept = [line for line in content.splitlines(True) if not line.startswith(COMMENT)]
+        # As blank lines, so that the number of a line that is wrong is that in the file.
+        kept = ["\n" if line.startswith(COMMENT) else line for line in content.splitlines(True)]
         content = "".join(kept)
     with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
         try:

@@ -21,6 +21,7 @@ from tqdm import tqdm
 from .. import __version__
 from ..columns import as_fitted
 from ..columns import select as select
+from . import subcommand
 from .files import read_table as read_table
 from .files import to_csv
 
@@ -66,7 +67,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
     def format_help(self) -> str:
         written = super().format_help()
-        if "{sets}" not in written:
+        if "{sets}" not in written:  # the usage alone
             return written
         from ..primitives import SETS, resolve
 
@@ -76,13 +77,8 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 def add_parser(subparsers: Any) -> None:
     """Register ``fit`` and ``predict``."""
-    fit = subparsers.add_parser(
-        "fit",
-        help="find the equation behind a table",
-        description="Find the equation behind a table: one form, coefficients that vary.",
-        epilog=_FIT,
-        formatter_class=_Help,
-    )
+    does = "find the equation behind a table: one form, coefficients that vary"
+    fit = subcommand(subparsers, "fit", does, run_fit, epilog=_FIT, formatter=_Help)
     fit.add_argument("data", type=Path, help="a CSV, Parquet or Excel file with a header")
     fit.add_argument("--target", required=True, help="the column to explain")
     fit.add_argument("--varying", required=True, help="the column along which coefficients vary")
@@ -96,18 +92,11 @@ def add_parser(subparsers: Any) -> None:
     fit.add_argument("--seed", type=int, default=0, help="default: 0")
     fit.add_argument("--drop-missing", action="store_true", help="leave out incomplete rows")
     fit.add_argument("--out", type=Path, help="a folder to make; default: named after the data")
-    fit.set_defaults(run=run_fit)
-    predict = subparsers.add_parser(
-        "predict",
-        help="apply a model that fit wrote",
-        description="Apply a model that peql fit wrote to the rows of a table.",
-        epilog=_PREDICT,
-        formatter_class=_Help,
-    )
+    does = "apply a model that peql fit wrote to the rows of a table"
+    predict = subcommand(subparsers, "predict", does, run_predict, epilog=_PREDICT)
     predict.add_argument("model", type=Path, help="model.npz")
     predict.add_argument("data", type=Path, help="a CSV, Parquet or Excel file with a header")
     predict.add_argument("--out", type=Path, help="a CSV file to make; default: print")
-    predict.set_defaults(run=run_predict)
 
 
 # --- where to write, and what is going on ----------------------------------------------------
@@ -155,6 +144,16 @@ def stage(name: str) -> Iterator[None]:
         thread.join()
 
 
+@contextmanager
+def noted(notes: list[str]) -> Iterator[None]:
+    """Say what was warned of, once each and without the line of code; ``notes`` get it, too."""
+    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as warned:
+        yield
+    for warning in dict.fromkeys(str(each.message) for each in warned):
+        notes.append(warning)
+        _say(f"note: {warning}")
+
+
 # --- fit -------------------------------------------------------------------------------------
 
 
@@ -180,13 +179,10 @@ def run_fit(arguments: argparse.Namespace) -> int:
     model = make_model(arguments)
     steps = X[arguments.varying].nunique()
     with (
+        noted(notes),
         stage(f"fitting {len(X):,} rows at {steps:,} values of {arguments.varying}"),
-        warnings.catch_warnings(record=True, action="always", category=UserWarning) as warned,
     ):
         model.fit(X, y)
-    for warning in dict.fromkeys(str(each.message) for each in warned):
-        notes.append(warning)
-        _say(f"note: {warning}")
     from ..analysis.verdict import trade_off, verdict
     from . import report
 
@@ -211,7 +207,7 @@ def run_fit(arguments: argparse.Namespace) -> int:
     print(_printable(f"{y.name} = {model.equation_}"))
     print(_printable(str(judged)))
     if not judged.trustworthy:
-        print(advice(arguments))
+        print(advice(arguments, labels=model.solution_.labels is not None))
     print(f"report: {out / 'report.html'}")
     return 0 if judged.trustworthy else 1
 
@@ -236,7 +232,7 @@ def make_model(arguments: argparse.Namespace) -> Any:
     )
 
 
-def advice(arguments: argparse.Namespace) -> str:
+def advice(arguments: argparse.Namespace, labels: bool = False) -> str:
     """What to try when nothing trustworthy was found."""
     from ..primitives import SETS
 
@@ -244,9 +240,9 @@ def advice(arguments: argparse.Namespace) -> str:
     sets = [name for name in SETS if name != tried]
     ideas = [f"other functions (--primitives {' or '.join(sets)})"] if sets else []
     ideas.append(f"more restarts (--trials {max(4, 2 * arguments.trials)})")
-    if arguments.method != "search":
+    if arguments.method == "network":
         ideas.append("the search (--method search)")
-    if arguments.model == "seql":
+    if arguments.model == "seql" and not labels:  # between labels HEQL has nothing to learn
         ideas.append("--model heql if there are few rows at each value")
     return f"To try: {', '.join(ideas)}; or fewer columns (--features)."
 
@@ -335,7 +331,8 @@ def run_predict(arguments: argparse.Namespace) -> int:
         _say(f"note: {note}")
     if "predicted" in table:
         raise ValueError(f"{arguments.data} has a column 'predicted' already: rename it")
-    predicted = table.assign(predicted=model.predict(rows_for(model, table, arguments.data)))
+    with noted(notes):
+        predicted = table.assign(predicted=model.predict(rows_for(model, table, arguments.data)))
     content = to_csv(predicted)
     if arguments.out is None:
         print(content, end="")

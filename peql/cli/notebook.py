@@ -17,7 +17,6 @@ from .._suggest import unknown_name
 from . import kernel
 
 OWN_COLUMNS = ("status", "seconds", "failure", "notebook", "hash")
-RECORD = "text/plain"  # how glue stores a number or a string, after the prefix that it names
 PYTHON = {"display_name": "Python 3", "language": "python", "name": "python3"}
 KEY = "peql_record"  # where peql.chapters.record leaves what a run found
 
@@ -239,40 +238,11 @@ def execute(
 def recorded(notebook: dict[str, Any]) -> list[dict[str, dict[str, Any]]]:
     """What an executed notebook recorded: a ``case`` and what was ``found``, in order.
 
-    These are the calls of ``peql.chapters.record``; of a notebook that makes none, one with all
-    numbers and strings that it glued.
+    These are the calls of ``peql.chapters.record``. What a notebook glues does not count: it is
+    for the prose, and may be from a stored table.
     """
     outputs = [out for cell in notebook["cells"] for out in cell.get("outputs", [])]
-    records = [out["metadata"][KEY] for out in outputs if KEY in out.get("metadata", {})]
-    if records:
-        return records
-    glued = {}
-    for output in outputs:
-        scrap = output.get("metadata", {}).get("scrapbook")
-        if scrap is None:
-            continue
-        stored = output["data"].get(scrap.get("mime_prefix", "") + RECORD)
-        value = scalar("".join(stored)) if stored is not None else None
-        if value is not None:
-            glued[scrap["name"]] = value
-    return [{"case": {}, "found": glued}] if glued else []
-
-
-def scalar(shown: str) -> str | int | float | bool | None:
-    """The number or string whose repr this is, numpy's too; None if it is neither.
-
-    >>> scalar("'39 of 40'"), scalar("np.float64(0.5)"), scalar("<Figure size 640x480>")
-    ('39 of 40', 0.5, None)
-    """
-    numpy_scalar = re.fullmatch(r"np\.\w+\((.*)\)", shown)
-    text = numpy_scalar.group(1) if numpy_scalar else shown
-    if text in ("nan", "inf", "-inf"):
-        return float(text)
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return None
-    return value if isinstance(value, str | int | float) else None
+    return [out["metadata"][KEY] for out in outputs if KEY in out.get("metadata", {})]
 
 
 def file_name(values: dict[str, Any], hash: str) -> str:

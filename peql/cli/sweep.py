@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import logging
 import os
 import sys
 import threading
@@ -27,6 +28,7 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from .. import results
+from . import subcommand
 from .files import to_csv, unguarded
 from .notebook import OWN_COLUMNS, Notebook, execute, is_path, require
 
@@ -49,23 +51,18 @@ values:
   file that it names where you are, or else in the notebook's folder.
 
 The folder gets each executed notebook and results.csv: the parameters, how the run ended, the
-seconds it took, and what it recorded (peql.chapters.record, a row a call; in a notebook that does
-not call it, what it glued, in one row). Text that a spreadsheet would run as a formula has an
-apostrophe before it, without which peql table reads it. Killed or interrupted, the same command
-goes on where it stopped; runs made by another notebook, package, parameters or file are made anew.
-Sweeps into one folder at the same time share it. A notebook runs in its own folder, as in the book.
+seconds it took, and what it recorded with peql.chapters.record, a row a call. Text that a
+spreadsheet would run as a formula has an apostrophe before it, without which peql table reads it.
+Killed or interrupted, the same command goes on where it stopped; runs made by another notebook,
+package, parameters or file are made anew. Sweeps into one folder at the same time share it. A
+notebook runs in its own folder, as in the book.
 """
 
 
 def add_parser(subparsers: Any) -> None:
     """Register ``peql sweep``."""
-    parser = subparsers.add_parser(
-        "sweep",
-        help="execute a notebook for every combination of parameters",
-        description="Execute a notebook for every combination of parameters.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    does = "execute a notebook for every combination of parameters"
+    parser = subcommand(subparsers, "sweep", does, command, epilog=EXAMPLES)
     parser.add_argument("notebook", type=Path, help="a notebook with a cell tagged parameters")
     parser.add_argument(
         "-p",
@@ -89,7 +86,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="default: sweeps/<name of the notebook>"
     )
-    parser.set_defaults(run=command)
 
 
 def command(arguments: argparse.Namespace) -> int:
@@ -203,7 +199,7 @@ class Store:
         for path in sorted(self.runs.glob("*.json")):
             changed = path.stat().st_mtime_ns
             if self._read.get(path, (0, {}))[0] != changed:
-                self._read[path] = changed, json.loads(path.read_text(encoding="utf-8"))
+                self._read[path] = changed, _read_run(path)
             found.append(self._read[path][1])
         own = self.made_by["notebook_name"]
         mine = [
@@ -224,6 +220,18 @@ class Store:
             rows = [row for run in self.kept() for row in rows_of(run)]
             if rows:
                 results.write_whole(self.folder / "results.csv", to_csv(_table(rows)))
+
+
+def _read_run(path: Path) -> dict[str, Any]:
+    """A run as ``Store.add`` wrote it."""
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        needed = {"task": "hash", "result": "status", "made_by": "notebook_name"}
+        if all(name in run[part] for part, name in needed.items()):
+            return run
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise ValueError(f"{path} is damaged: remove it, and the same command makes its run anew")
 
 
 def rows_of(run: dict[str, Any]) -> list[dict[str, Any]]:
@@ -348,6 +356,8 @@ def _end_with(parent: int) -> None:
 def connect(address: str) -> Any:
     """A client of the Dask scheduler at ``address``."""
     distributed = require("distributed", extra="cluster")
+    for name in ("distributed", "distributed.client"):  # what is lost, the sweep says in a line
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         return distributed.Client(address, timeout="20s", set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:

@@ -12,6 +12,7 @@ import pandas as pd
 from .. import results
 from .._suggest import unknown_name
 from ..equation.writing import ROUNDING
+from . import subcommand
 from .files import to_csv
 from .sweep import read_results
 
@@ -37,18 +38,12 @@ verdicts the most frequent.
 
 def add_parser(subparsers: Any) -> None:
     """Register ``peql table``."""
-    parser = subparsers.add_parser(
-        "table",
-        help="print or export the results of sweeps",
-        description="Print or export the results of sweeps.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    does = "print or export the results of sweeps"
+    parser = subcommand(subparsers, "table", does, command, epilog=EXAMPLES)
     parser.add_argument("name", nargs="?", help="a table in results/, or a CSV file of a sweep")
     parser.add_argument("--format", choices=WRITERS, default="text")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write there, not to the screen")
     parser.add_argument("--rows", action="store_true", help="every row, not one for each case")
-    parser.set_defaults(run=command)
 
 
 def command(arguments: argparse.Namespace) -> int:

@@ -5,10 +5,10 @@ grown by a second and a third term; the best of all are solved on every row of e
 reduced (constants shared by all experiments, whole exponents, coefficients that are equal) and
 compared by one criterion.
 
-Cost: a term takes a few milliseconds. One positive feature has some 400 terms, two 2,000, three
-5,000, four 9,000; of more features the four that matter most in a quadratic fit are combined with
+Cost: a term takes a few milliseconds. One positive feature has some 400 terms, two 2,100, three
+5,800, four 10,200; of more features the four that matter most in a quadratic fit are combined with
 each other, the rest add 400 terms each. What is looked at is bounded: the 500 simplest terms with
-one inner weight and the 900 simplest with more, of which the 360 that explain most are solved.
+one inner weight and the 1,200 simplest with more, of which the 360 that explain most are solved.
 """
 
 from __future__ import annotations
@@ -243,7 +243,9 @@ def _search(
             bar.set_postfix_str(f"{len(pool)} forms, best {told(pool)}", refresh=False)
             bar.update()
             best = sorted((s for s in states if s.sse.sum() <= exact), key=lambda s: s.score)[:6]
-            models += [m for s in best for m in to_models(s, judge) if is_exact(m, judge)]
+            solved = (m for s in best for m in to_models(s, judge))
+            # With as many constants as rows anything is exact: that ends no search.
+            models += [m for m in solved if np.isfinite(m.score) and is_exact(m, judge)]
             if any(not judge.doubts(m) for m in models):
                 break
         if not models:

@@ -110,6 +110,8 @@ def unpacked(header: Header, arrays: Arrays) -> Solution:
     for name, shape in expected.items():
         if name in arrays and arrays[name].shape != shape:
             raise ValueError(f"{name} has shape {arrays[name].shape}, not {shape}")
+        if name in arrays and arrays[name].dtype.kind != "f":
+            raise ValueError(f"{name} holds {arrays[name].dtype}, not real numbers")
         if name in arrays and not np.isfinite(arrays[name]).all():
             raise ValueError(f"{name} has values that are NaN or infinite")
     _check_graph(formula)
@@ -125,7 +127,12 @@ def unpacked(header: Header, arrays: Arrays) -> Solution:
         arrays["t_centre"],
         arrays["t_half"],
     )
+    units_of = np.concatenate([scales.x, [scales.y], scales.t_half])
+    if not (np.isfinite(units_of) & (units_of > 0)).all():
+        raise ValueError("the units of its columns are not all positive numbers")
     labels = header["labels"]
+    if labels is not None and len(labels) != n_steps:
+        raise ValueError(f"it has {len(labels)} labels for {n_steps} steps")
     return Solution(
         formula,
         arrays["weights"],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
@@ -32,16 +34,25 @@ def load(path: str | os.PathLike[str], *, encoder: nn.Module | None = None) -> A
     (x*a(t), True)
     """
     header, arrays = checkpoint.read(path)
-    for name, _ in header.get("solution", {}).get("units", []):
+    with _told(path, header):
+        names = [str(name) for name, _ in header["solution"]["units"]]
+    for name in names:
         primitives.get(name)  # one that is not registered is named here
-    try:
+    with _told(path, header):
         if header["model"] not in MODELS:
             raise unknown_name("model", header["model"], MODELS)
         model = MODELS[header["model"]](**header["parameters"])
         model._restore(header, arrays, **({"encoder": encoder} if encoder is not None else {}))
+    return model
+
+
+@contextmanager
+def _told(path: str | os.PathLike[str], header: dict[str, Any]) -> Iterator[None]:
+    """Whatever goes wrong with what a file holds is one clear error."""
+    try:
+        yield
     except Exception as error:
         raise ValueError(
             f"{os.fspath(path)} is damaged or of another version ({header.get('peql_version')}): "
             f"what it holds does not fit together ({error}); save the model again"
         ) from error
-    return model
