@@ -240,7 +240,7 @@ class Solution:
 
     @cached_property
     def constants(self) -> pd.DataFrame:
-        """The numbers that do not vary: what each stands before, its value and standard error."""
+        """The numbers that do not vary, by what each stands before, with its value and error."""
         places = [place for place, _ in self.parametric.constants]
         parts = [part for _, part in self.parametric.constants]
         one = replace(self.parametric, coefficients=tuple(parts))

@@ -1,22 +1,29 @@
-"""What the book asks of Sphinx: tables as CSV, the function behind a figure, the buttons."""
+"""What the book asks of Sphinx: tables as CSV, figures and their code, buttons, panels."""
 
 import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+
+from peql.style import legend, styled
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.fixture(scope="module")
-def book():
-    spec = importlib.util.spec_from_file_location("peql_book", ROOT / "book/_ext/peql_book.py")
+def extension(name: str):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "book" / "_ext" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def book():
+    return extension("peql_book")
 
 
 def test_a_table_is_whole_as_csv(book) -> None:
@@ -47,3 +54,37 @@ def test_the_function_behind_a_figure_is_found(book) -> None:
     source = (ROOT / "peql" / "chapters" / "figures.py").read_text(encoding="utf-8").splitlines()
     assert "predictions" in "".join(source[line - 1 : line + 1])
     assert book.painters(str(ROOT / "book" / "index.md"))["fig-overview"][1] == "drawings.overview"
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_a_figure_falls_into_its_legend_and_its_panels(tmp_path: Path, share: bool) -> None:
+    @styled
+    def drawn():
+        figure, axes = plt.subplots(2, 3, figsize=(9, 4), sharey=share, sharex="col")
+        for ax in axes.flat:
+            ax.plot([0, 1], [0, 1], label="true")
+            ax.plot([0, 1], [1, 0], label="found")
+        axes[0, 0].set_ylabel("y")
+        legend(figure)
+        return figure
+
+    figure = drawn()
+    figure.savefig(tmp_path / "figure.svg")
+    entries, panels = extension("peql_panels").parts(tmp_path / "figure.svg")
+    plt.close(figure)
+    assert [len(boxes) for boxes in panels] == ([1, 2, 2] if share else [1, 1, 1])
+    own = [boxes[-1] for boxes in panels]
+    assert own[0].left == 0 and own[2].right == pytest.approx(9 * 72)
+    assert own[0].right == own[1].left and own[1].right == own[2].left
+    assert len(entries) == 2 and entries[0].right == entries[1].left
+    assert all(entry.bottom <= own[0].top for entry in entries)
+    if share:  # the numbers of the first column, beside the others
+        assert panels[1][0].right < own[0].right / 2
+
+
+def test_a_single_panel_stays_whole(tmp_path: Path) -> None:
+    figure, ax = plt.subplots()
+    figure.colorbar(ax.imshow([[0, 1], [1, 0]]))
+    figure.savefig(tmp_path / "figure.svg")
+    plt.close(figure)
+    assert extension("peql_panels").parts(tmp_path / "figure.svg") == ([], [])

@@ -62,7 +62,7 @@ RAW_TEX = r"""
 BROKEN_IMAGES = """
 () => [...document.images].filter(i => !(i.complete && i.naturalWidth > 0)).map(i => i.src)
 """
-IMAGES = "() => [...new Set([...document.images].map(i => i.currentSrc))]"
+IMAGES = "() => [...new Set([...document.images].map(i => i.currentSrc.split('#')[0]))]"
 CURVES = """
 () => [...document.querySelectorAll(".js-plotly-plot .scatterlayer .trace path.js-line")]
   .map(path => path.getAttribute("d"))
@@ -86,10 +86,10 @@ UNFRAMED = """
 () => [...document.querySelectorAll("article table.dataframe, article table.table")]
   .filter(t => !t.closest(".table-frame")).length
 """
-# Tables that are wider than their frame, and how much wider than the window the page is.
+# Tables that scroll in their frame, and how much wider than the window the page is.
 WIDE_TABLES = """
 () => [...document.querySelectorAll(".table-frame")]
-  .filter(f => f.scrollWidth > f.clientWidth + 1)
+  .filter(f => f.scrollWidth > f.clientWidth + 1 || f.scrollHeight > f.clientHeight + 1)
   .map(f => f.textContent.trim().slice(0, 40) + " … " + (f.scrollWidth - f.clientWidth))
 """
 # What a cell printed and runs out of its box.
@@ -352,12 +352,35 @@ def test_dark_and_narrow_pages_are_not_empty(visits, browser):
         context.close()
 
 
+def test_panels_stack_on_a_phone_and_stand_side_by_side_elsewhere(visits, browser):
+    for width, stacked in ((1200, False), (390, True)):
+        context = browser.new_context(viewport={"width": width, "height": 844})
+        page = open_page(context, "notebooks/02_analytic.html", Visit())
+        assert page.locator("article img.whole").first.is_visible() != stacked
+        panels = page.locator("article .panel img")
+        assert panels.first.is_visible() == stacked
+        for box in filter(None, (panel.bounding_box() for panel in panels.all())):
+            assert box["x"] >= 0 and box["x"] + box["width"] <= width
+        context.close()
+
+
+def test_what_the_encoder_sees_is_not_inverted_in_the_dark(visits, browser):
+    context = browser.new_context(color_scheme="dark")
+    page = open_page(context, "notebooks/04_spring.html", Visit())
+    filters = {
+        name: page.locator(f"#{name} img").first.evaluate("i => getComputedStyle(i).filter")
+        for name in ("fig-encoder", "fig-spring-images", "fig-spring-predictions")
+    }
+    context.close()
+    assert ["invert" in shown for shown in filters.values()] == [False, False, True], filters
+
+
 def test_figures_are_dark_on_a_dark_page(visits, browser):
     for scheme in ("light", "dark"):
         context = browser.new_context(color_scheme=scheme)
         for name in ("book/scoreboard.html", "notebooks/02_analytic.html"):
             page = open_page(context, name, Visit())
-            picture = page.locator("article figure img").first.screenshot()
+            picture = page.locator("article figure > img").first.screenshot()
             brightness = float(imread(BytesIO(picture))[..., :3].mean())
             assert (brightness < 0.4) == (scheme == "dark"), f"{name}: {scheme}, {brightness:.2f}"
             page.close()

@@ -9,7 +9,7 @@ import pytest
 import sympy
 
 from peql import results
-from peql.chapters import paper, scoreboard
+from peql.chapters import paper, pdes, scoreboard
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_the_truth_is_the_papers_own_to_its_digits(cells: pd.DataFrame) -> None:
         for case, row in paper.table(table).items():
             if not isinstance(row, dict):
                 continue
-            title = scoreboard.PDES.get(case, case)
+            title = pdes.title(case)
             chosen = cells[(cells["table"] == table) & (cells["where"] == title)]
             true = chosen[chosen["model"] == "SEQL"]["true"]
             for ours, theirs in zip(true, row["true"], strict=True):

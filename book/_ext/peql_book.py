@@ -30,33 +30,8 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("html-page-context", frame_tables)
     app.connect("html-page-context", name_painters)
     app.connect("html-collect-pages", painters_code)
-    app.setup_extension("sphinx.ext.autodoc")
-    app.connect("autodoc-process-docstring", list_names)
     app.connect("build-finished", copy_plotly)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-
-def list_names(
-    app: Any, what: str, name: str, documented: Any, options: Any, lines: list[str]
-) -> None:
-    """Make a list of what a docstring names, ``name: text``, in a section such as ``Args:``.
-
-    Napoleon takes the first of two names that share a text for a type, and the beginning of a
-    sentence up to a colon too.
-    """
-    written: list[str] = []
-    listing = False
-    for line in lines:
-        if line in ("Args:", "Attributes:", "Returns:"):
-            written += [f".. rubric:: {line[:-1]}", ""]
-            listing = True
-        elif listing and line.startswith("    ") and not line.startswith("     "):
-            names, text = line.strip().split(": ", 1)
-            written.append(f"- ``{names}``: {text}")
-        else:
-            listing = listing and bool(line)
-            written.append(f"  {line.strip()}" if listing else line)
-    lines[:] = written
 
 
 def copy_plotly(app: Any, error: Exception | None) -> None:

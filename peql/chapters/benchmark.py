@@ -163,6 +163,8 @@ def figure(data: Dataset, model: Any) -> Figure:
             line = pd.DataFrame({feature: grid, data.varying: group})
             ax.plot(grid, model.predict(line[list(data.X_train)]), color="C0")
         ax.set_title(f"{data.varying} {group:g}", fontsize=8)
-    drawn.supxlabel(str(feature))
-    drawn.supylabel(str(data.y_train.name))
+    for ax in axes[-1]:
+        ax.set_xlabel(str(feature))
+    for ax in axes[:, 0]:
+        ax.set_ylabel(str(data.y_train.name))
     return drawn

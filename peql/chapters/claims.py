@@ -1,16 +1,17 @@
 """What the paper claims, and what becomes of each claim when it is put to the test.
 
-Every test returns a ``Verdict``: a word, and the reason in words. Numbers that differ between
-machines decide but are not printed: a margin is wide enough that the word does not.
+A function is a test; its docstring is the claim, as the book prints it. It returns a ``Verdict``: a
+word, and the reason in words. Numbers that differ between machines decide but are not printed: a
+margin is wide enough that the word does not.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,12 +27,13 @@ from ..engine.training import PAPER, train
 from ..equation.writing import scientific, symbol, tex
 from ..estimators import tabular
 from ..nn.network import SymbolicNetwork
-from ..style import FOUND, STYLE, legend
+from ..style import FOUND, legend, styled
 from . import analytic, paper, pdes, protocol, robustness
-from .future import DUPLICATES, PRIMITIVES, n_parameters
+from .future import DUPLICATES, NOISE, PRIMITIVES, n_parameters
 
 CONFIRMED, CONTRADICTED, PARTLY = "confirmed", "contradicted", "partly"
 UNTESTED, UNDECIDED = "not testable here", "undecided"
+HELPS = "helps", "does not help"
 FEWEST = 3  # seeds of each case without which nothing is said of seeds
 FIVE = ("f1", "f2", "f3", "f4", "f5")
 SMOOTH = ("f3", "f4", "f5")  # coefficients without jumps and corners
@@ -41,12 +43,21 @@ BETWEEN = 1e-3  # squared error, in units of y's range, that a prediction betwee
 SETTLED = 1e-2  # squared error, in units of y's mean square, below which a course has arrived
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """A word on a claim, and why."""
 
     word: str
     because: str
+
+
+Test = Callable[..., Verdict]
+
+
+def judged(
+    holds: bool, because: str, otherwise: str, words: tuple[str, str] = (CONFIRMED, CONTRADICTED)
+) -> Verdict:
+    """The verdict for a reason if something holds, and for another if it does not."""
+    return Verdict(words[0], because) if holds else Verdict(words[1], otherwise)
 
 
 # --- what the tests rest on ----------------------------------------------------------------------
@@ -145,27 +156,36 @@ CLAIMED_CROSSING = 512  # time steps, in the paper's discussion
 
 
 def speed(seed: int = 0) -> Verdict:
-    """HEQL trains faster on each minibatch."""
-    if step_ratio(seed) > CLAIMED_SPEED / 2:
-        return Verdict(CONFIRMED, "on one core of a CPU a step of HEQL is much faster, too")
-    return Verdict(
-        CONTRADICTED, "on one core of a CPU a step of HEQL is not even half as much faster"
+    """HEQL trains several times faster than SEQL on each minibatch."""
+    return judged(
+        step_ratio(seed) > CLAIMED_SPEED / 2,
+        "on one core of a CPU, too, a step of HEQL is much faster",
+        "on one core of a CPU the ratio is less than half of the paper's",
     )
 
 
 @cache
-def memory_crossing() -> int:
-    """The smallest number of t at which SEQL has more parameters than HEQL."""
+def sizes() -> tuple[int, int, int]:
+    """The parameters of HEQL, those of SEQL at one t, and how many more it has at each other t."""
     heql = n_parameters(SymbolicNetwork(1, weights="meta"))
     one, two = (n_parameters(SymbolicNetwork(1, weights="stacked", n_steps=n)) for n in (1, 2))
-    return (heql - one) // (two - one) + 2
+    return heql, one, two - one
+
+
+def memory_crossing() -> int:
+    """The smallest number of t at which SEQL has more parameters than HEQL."""
+    heql, one, more = sizes()
+    return (heql - one) // more + 2
 
 
 def memory() -> Verdict:
-    """The HEQL has fewer parameters where there are many time steps."""
+    """HEQL has fewer parameters than SEQL where there are many time steps."""
     near = abs(memory_crossing() / CLAIMED_CROSSING - 1) < 0.05
-    reason = f"counted here, SEQL becomes the larger one at {memory_crossing()} time steps"
-    return Verdict(CONFIRMED if near else CONTRADICTED, reason)
+    reason = (
+        f"counted here, SEQL is the larger one from {memory_crossing()} time steps on; the paper "
+        f"says about {CLAIMED_CROSSING}"
+    )
+    return judged(near, reason, reason)
 
 
 @cache
@@ -214,7 +234,7 @@ def arrival(what: str) -> pd.DataFrame:
 
 
 def convergence() -> Verdict:
-    """SEQL converges more quickly to the solution."""
+    """SEQL converges more quickly."""
     if few := too_few():
         return few
     gates, error = (
@@ -229,13 +249,13 @@ def convergence() -> Verdict:
 
 
 def trend() -> Verdict:
-    """There is no clear trend whether SEQL or HEQL performs better."""
+    """Neither SEQL nor HEQL is clearly the better one."""
     if few := too_few():
         return few
     best = trials().groupby(["function", "model"])["test_mse_scaled"].min().unstack("model")
     ahead = int((best["SEQL"] < best["HEQL"]).sum())
-    word = CONTRADICTED if ahead in (0, len(best)) else CONFIRMED
-    return Verdict(word, f"by the best trial SEQL is ahead on {ahead} of {len(best)} functions")
+    reason = f"by the best trial SEQL is ahead on {ahead} of {len(best)} functions"
+    return judged(ahead not in (0, len(best)), reason, reason)
 
 
 # --- data: grids, gaps, jumps, edges -------------------------------------------------------------
@@ -261,29 +281,25 @@ def no_grid(seed: int = 0) -> Verdict:
     found = has_true_terms(scattered_fit(seed).equation_, scattered(seed))
     try:
         fit("SEQL", scattered(seed), random_state=seed)
-        refused = False
+        other = ""
     except ValueError:
-        refused = True
-    reason = "HEQL finds f5 from rows that share no t" if found else "HEQL misses f5"
-    return Verdict(
-        CONFIRMED if found else CONTRADICTED, reason + ("; SEQL refuses them" if refused else "")
-    )
+        other = "; SEQL refuses them"
+    return judged(found, f"HEQL finds f5 from rows that share no t{other}", "HEQL misses f5")
 
 
 def uneven_grid(seed: int = 0) -> Verdict:
-    """SEQL and HEQL allow a variable grid, and a number of rows that varies."""
+    """SEQL and HEQL allow an uneven grid in t, and numbers of rows that vary."""
     random = np.random.default_rng(seed)
     t = np.repeat(np.sort(random.uniform(-3, 3, 24)), random.integers(24, 96, 24))
     X = pd.DataFrame({"x": random.uniform(-3, 3, len(t)), "t": t})
     data = replace(scattered(seed), X_train=X, y_train=truth.evaluate("f5", X))
-    missed = [
-        m
-        for m in ("SEQL", "HEQL")
-        if not has_true_terms(fit(m, data, random_state=seed).equation_, data)
-    ]
-    if missed:
-        return Verdict(CONTRADICTED, f"{' and '.join(missed)} missed f5 on an uneven grid")
-    return Verdict(CONFIRMED, "both find f5 on 24 uneven values of t with 24 to 95 rows each")
+    models = {m: fit(m, data, random_state=seed) for m in ("SEQL", "HEQL")}
+    missed = [m for m, model in models.items() if not has_true_terms(model.equation_, data)]
+    return judged(
+        not missed,
+        "both find f5 on 24 uneven values of t with 24 to 95 rows each",
+        f"{' and '.join(missed)} missed f5 on an uneven grid",
+    )
 
 
 @cache
@@ -294,7 +310,7 @@ def between() -> pd.Series:
 
 
 def interpolation() -> Verdict:
-    """HEQL is able to interpolate in time."""
+    """HEQL is able to interpolate in t."""
     good = [f for f in between().index if between()[f] < BETWEEN]
     bad = [f for f in between().index if f not in good]
     word = CONFIRMED if set(SMOOTH) <= set(good) else PARTLY if good else CONTRADICTED
@@ -305,48 +321,36 @@ def interpolation() -> Verdict:
 def sharp_jump() -> Verdict:
     """The discontinuous coefficient of f1 is learned without apparent smoothing."""
     jumps = trials()[trials()["function"] == "f1"]["jump"]
-    word = CONFIRMED if jumps.between(0.98, 1.02).mean() > 0.8 else CONTRADICTED
-    return Verdict(
-        word,
-        "all of the jump lies between the two neighbours of t = 0"
-        if word == CONFIRMED
-        else "part of the jump is spread over more than the neighbours of t = 0",
+    return judged(
+        jumps.between(0.98, 1.02).mean() > 0.8,
+        "all of the jump lies between the two neighbours of t = 0",
+        "part of the jump is spread over more than the neighbours of t = 0",
     )
 
 
 def extrapolation() -> Verdict:
     """The equations extrapolate outside the training range."""
     worst = trials()[trials()["true_terms"]].groupby("function")["outside_mse_scaled"].max()
-    word = CONFIRMED if worst.max() < 1e-2 else CONTRADICTED
-    return Verdict(
-        word,
-        "outside [-3, 3] every trial that found the equation is within 10 % of y's range"
-        if word == CONFIRMED
-        else "some trials that found the equation are far off outside",
+    return judged(
+        worst.max() < 1e-2,
+        "outside [-3, 3] every trial that found the equation is within 10 % of y's range",
+        "some trials that found the equation are far off outside",
     )
 
 
 # --- other methods -------------------------------------------------------------------------------
 
 
-@cache
-def eql(seed: int = 0) -> Any:
-    """EQL on f1, as in the chapter on its failure, one trial."""
-    data = datasets.load("f1", random_state=seed)
-    return data, fit("EQL", data, l0_weight=0.01, random_state=seed)
-
-
 def eql_fails(seed: int = 0) -> Verdict:
-    """EQL learns an overly complicated and incorrect equation, and does not extrapolate."""
-    data, model = eql(seed)
+    """EQL learns an overly complicated and incorrect equation for f1, and does not extrapolate."""
+    data = datasets.load("f1", random_state=seed)
+    model = fit("EQL", data, l0_weight=0.01, random_state=seed)
     inside, outside = analytic.split_error(data, model.predict(data.X_test))
     missed = analytic.misses({"f1": (data, {"EQL": model})})
     terms = "wrong terms" if missed else "the true terms"
     size = "larger" if outside > 2 * inside else "no larger"
-    return Verdict(
-        CONFIRMED if missed and outside > 2 * inside else CONTRADICTED,
-        f"{terms} for f1, and an error that is {size} outside than inside",
-    )
+    reason = f"{terms}, and an error that is {size} outside the training range than inside"
+    return judged(bool(missed) and outside > 2 * inside, reason, reason)
 
 
 @cache
@@ -360,56 +364,52 @@ def sindy() -> tuple[float, float]:
 def cross_terms() -> Verdict:
     """SINDy relies on cross terms being computed beforehand."""
     with_terms, without = sindy()
-    if without > 100 * with_terms:
-        return Verdict(
-            CONFIRMED,
-            "without the column u·u_x its error is over a hundred times larger: it can only "
-            "choose among the columns it is given",
-        )
-    return Verdict(CONTRADICTED, "without the column u·u_x its error is not much larger")
+    return judged(
+        without > 100 * with_terms,
+        "it chooses among the columns it is given; without u·u_x its error on Burgers' equation "
+        "is over a hundred times larger",
+        "without the column u·u_x its error is not much larger",
+    )
 
 
 def linear_f1(seed: int = 0) -> Verdict:
-    """Methods that rest on linear regression would not be able to discover f1."""
-    solved = analytic.polynomial_error(datasets.load("f1", random_state=seed)) < 1e-20
-    if solved:
-        return Verdict(
-            CONTRADICTED,
-            "a polynomial fitted at each t on its own is exact: the coefficients enter linearly",
-        )
-    return Verdict(CONFIRMED, "a polynomial fitted at each t on its own fails")
+    """Linear regression cannot find f1."""
+    exact = analytic.polynomial_error(datasets.load("f1", random_state=seed)) < EXACT
+    return judged(
+        not exact,
+        "a polynomial fitted at each t on its own fails",
+        "a polynomial fitted at each t on its own is exact: the coefficients enter linearly",
+    )
 
 
 def linear_f2(seed: int = 0) -> Verdict:
-    """Nor would they discover f2, whose coefficient is inside the sine."""
+    """Linear regression cannot find f2."""
     failed = analytic.polynomial_error(datasets.load("f2", random_state=seed)) > 1e-3
-    told = "the same polynomial fails" if failed else "the same polynomial fits"
-    return Verdict(CONFIRMED if failed else CONTRADICTED, told)
+    return judged(failed, "the same polynomial fails", "the same polynomial fits")
 
 
 def coefficients() -> Verdict:
-    """SEQL and HEQL predict the coefficient functions of the PDEs better than SINDy."""
+    """SEQL and HEQL predict the coefficients of PDEs better than SINDy."""
     ours = results.load("pde")
     group = ours[(ours["model"] == "SINDy") & (ours["equation"] == "advection_diffusion")]
     sindy_error = group[group["cross_terms"]]["coefficient_mse"].max()
     printed = paper.table("pde_mse", "coefficient", "advection_diffusion_cross")
-    if sindy_error < min(printed["SEQL"], printed["HEQL"]) / 100:
-        return Verdict(
-            CONTRADICTED,
-            "counted over the true terms, SINDy's error is less than a hundredth of theirs",
-        )
-    return Verdict(CONFIRMED, "counted over the true terms, SINDy is not far ahead")
+    return judged(
+        sindy_error >= min(printed["SEQL"], printed["HEQL"]) / 100,
+        "counted over the true terms, SINDy is not far ahead",
+        "counted over the true terms, SINDy's error is less than a hundredth of theirs",
+    )
 
 
 # --- how it fails --------------------------------------------------------------------------------
 
 
 def easiest() -> Verdict:
-    """On f3 both find the structure nearly 100 % of the time."""
+    """SEQL and HEQL find f3 nearly always."""
     if few := too_few():
         return few
     share = trials()[trials()["function"] == "f3"]["true_terms"].mean()
-    return Verdict(CONFIRMED if share >= 0.9 else CONTRADICTED, counted("f3"))
+    return judged(share >= 0.9, counted("f3"), counted("f3"))
 
 
 def counted(function: str, kinds: tuple[str, ...] = RIGHT) -> str:
@@ -423,7 +423,7 @@ def counted(function: str, kinds: tuple[str, ...] = RIGHT) -> str:
 
 
 def slow_sine() -> Verdict:
-    """HEQL on f4 will sometimes add a slow sine, c(t)·sin(d(t)x + e(t))."""
+    """HEQL sometimes adds a slow sine to f4."""
     chosen = trials()[(trials()["function"] == "f4") & (trials()["model"] == "HEQL")]
     seen = bool((chosen["terms"] == "a slow sine besides").any())
     word = CONFIRMED if seen else UNDECIDED if n_seeds() < 10 else CONTRADICTED
@@ -431,7 +431,7 @@ def slow_sine() -> Verdict:
 
 
 def two_sines() -> Verdict:
-    """HEQL on f2 and f5 will sometimes learn two sines of nearly one frequency."""
+    """HEQL sometimes learns two sines of nearly the same frequency for f2 and f5."""
     kinds = ("several sines",)
     chosen = trials()[trials()["terms"].isin(kinds)]
     seen = bool((chosen["model"] == "HEQL").any())
@@ -442,14 +442,14 @@ def two_sines() -> Verdict:
 
 
 def duplicates() -> Verdict:
-    """The number of duplicates of a primitive has no significant impact."""
+    """How often a primitive is duplicated hardly matters."""
     if missing := not_tried("duplicates", *DUPLICATES):
         return missing
     runs = tried("duplicates")
     found = runs["true_terms"].astype(bool).groupby(runs["value"]).mean()
     told = ", ".join(f"{value}: {found[value]:.0%}" for value in DUPLICATES)
-    word = CONFIRMED if found.max() - found.min() < 0.25 else CONTRADICTED
-    return Verdict(word, f"runs on f1 and f5 that found the equation, with {told}")
+    reason = f"runs on f1 and f5 that found the equation, with {told}"
+    return judged(found.max() - found.min() < 0.25, reason, reason)
 
 
 # --- the paper's future work ---------------------------------------------------------------------
@@ -463,32 +463,31 @@ def median(experiment: str, column: str = "test_mse_scaled") -> pd.DataFrame:
 
 
 def separate_rates() -> Verdict:
-    """Different learning rates for the gates and the MWU may bridge the gap."""
+    """Separate learning rates for the gates and the meta-weight unit."""
     if missing := not_tried("rates", "one", "separate"):
         return missing
     gates = median("rates", "gates")
-    fewer = bool((gates.loc["separate"] < gates.loc["one"] / 2).all())
-    return Verdict(
-        "helps" if fewer else "does not help",
-        "after the same short training fewer than half as many gates are open, on every "
-        "function; this is how HEQL is trained in this package"
-        if fewer
-        else "as many gates stay open",
+    return judged(
+        bool((gates.loc["separate"] < gates.loc["one"] / 2).all()),
+        "after the same short training fewer than half as many gates are open, on every function; "
+        "this is how HEQL is trained in this package",
+        "as many gates stay open",
+        HELPS,
     )
 
 
 def lower_rank() -> Verdict:
-    """Lower-rank matrices may reduce the memory of the MWU."""
+    """Weights of lower rank."""
     if missing := not_tried("rank", "1", "full"):
         return missing
     error, size = median("rank"), median("rank", "parameters")["f1"]
     full = error.loc["full"]
     good = [rank for rank in error.index[:-1] if (error.loc[rank] < 3 * full).all()]
     if not good:
-        return Verdict("does not help", "every lower rank costs several times the error")
+        return Verdict(HELPS[1], "every lower rank costs several times the error")
     saved = 1 - size[good[0]] / size["full"]
     return Verdict(
-        "helps",
+        HELPS[0],
         f"rank {good[0]} is as good as full rank, with {100 * saved:.0f} % fewer parameters; the "
         "rest are hidden layers, which it leaves as they are",
     )
@@ -500,7 +499,7 @@ def exact(experiment: str) -> pd.Series:
 
 
 def primitives() -> Verdict:
-    """Snake, Padé and NALU units may help to learn periodic and rational functions."""
+    """Snake, Padé and NALU units."""
     if missing := not_tried("primitives", *PRIMITIVES):
         return missing
     table = tried("primitives").assign(exact=exact("primitives"))
@@ -514,7 +513,7 @@ def primitives() -> Verdict:
 
 
 def few_data() -> Verdict:
-    """The data efficiency is to be characterised."""
+    """Data efficiency."""
     table = results.load("robustness")
     words = [
         f"{kept} {robustness.AXES[column]}"
@@ -527,99 +526,68 @@ def few_data() -> Verdict:
 
 
 def smoothing() -> Verdict:
-    """Smoothness can counteract noise."""
+    """Smoothness against noise."""
     if missing := not_tried("smoothness", "0", "1"):
         return missing
     error, jump = median("smoothness"), median("smoothness", "jump")["f1"]
-    gain = error.loc["0"] / error.min()
-    helps = bool((gain > 1.5).any())
-    blurs = bool(jump["1"] < 0.9)
-    return Verdict(
-        "helps" if helps else "does not help",
-        (
-            "with 30 % noise the right weight lowers the error"
-            if helps
-            else "with 30 % noise no weight lowers the error much"
-        )
-        + ("; too much of it blurs the jump" if blurs else ""),
+    blurs = "; too much of it blurs the jump" if jump["1"] < 0.9 else ""
+    return judged(
+        bool((error.loc["0"] / error.min() > 1.5).any()),
+        f"with {NOISE:.0%} noise the right weight lowers the error{blurs}",
+        f"with {NOISE:.0%} noise no weight lowers the error much{blurs}",
+        HELPS,
     )
 
 
 # --- all of them ---------------------------------------------------------------------------------
 
-CLAIMS: tuple[tuple[str, Callable[..., Verdict]], ...] = (
-    (f"HEQL trains on a minibatch {CLAIMED_SPEED} × faster than SEQL", speed),
-    (f"beyond about {CLAIMED_CROSSING} time steps HEQL has fewer parameters", memory),
-    ("SEQL is less sensitive to initialisation", sensitivity),
-    ("SEQL converges more quickly", convergence),
-    ("no clear trend whether SEQL or HEQL is better", trend),
-    ("HEQL needs no grid in t", no_grid),
-    ("both allow a variable grid", uneven_grid),
-    ("HEQL interpolates in t", interpolation),
-    ("the jump of f1 is not smoothed", sharp_jump),
-    ("the equations extrapolate", extrapolation),
-    ("plain EQL fails on f1", eql_fails),
-    ("SINDy needs its cross terms computed beforehand", cross_terms),
-    ("linear regression cannot find f1", linear_f1),
-    ("linear regression cannot find f2", linear_f2),
-    ("SEQL and HEQL predict PDE coefficients better than SINDy", coefficients),
-    ("f3 is found nearly always", easiest),
-    ("HEQL on f4 sometimes adds a slow sine", slow_sine),
-    ("HEQL on f2 and f5 sometimes learns two sines", two_sines),
-    ("how often a primitive is duplicated hardly matters", duplicates),
+CLAIMS: tuple[Test, ...] = (
+    *(speed, memory, sensitivity, convergence, trend),
+    *(no_grid, uneven_grid, interpolation, sharp_jump, extrapolation),
+    *(eql_fails, cross_terms, linear_f1, linear_f2, coefficients),
+    *(easiest, slow_sine, two_sines, duplicates),
 )
 LIVE = (speed, no_grid, uneven_grid, eql_fails, linear_f1, linear_f2)  # run when asked
-FUTURE: tuple[tuple[str, Callable[[], Verdict]], ...] = (
-    ("separate rates for gates and MWU", separate_rates),
-    ("lower-rank weights", lower_rank),
-    ("Snake, Padé, NALU", primitives),
-    ("data efficiency", few_data),
-    ("smoothness against noise", smoothing),
-)
+FUTURE: tuple[Test, ...] = (separate_rates, lower_rank, primitives, few_data, smoothing)
 NOT_HERE = (
     (
-        "a trial takes {SEQL} s (SEQL) or {HEQL} s (HEQL) on a GPU".format(
+        "A trial takes {SEQL} s (SEQL) or {HEQL} s (HEQL) on a GPU".format(
             **paper.table("speed", "seconds")
         ),
         "there is no such GPU here",
     ),
     (
-        "skip connections and L0 improve on the original EQL",
+        "Skip connections and L0 improve on the original EQL",
         "that network is not part of this package",
     ),
 )
 
 
 @cache
-def judge(test: Callable[..., Verdict], seed: int = 0) -> Verdict:
+def judge(test: Test, seed: int = 0) -> Verdict:
     """The verdict of a test; those that fit or draw something here do it from ``seed``."""
     return test(seed) if test in LIVE else test()
 
 
+def claim(test: Test) -> str:
+    """What a test is of, in words."""
+    return str(test.__doc__).rstrip(".")
+
+
 def table(seed: int = 0) -> pd.DataFrame:
     """Every claim with its verdict."""
-    rows = [(claim, *_entry(judge(test, seed))) for claim, test in CLAIMS]
-    rows += [(claim, UNTESTED, reason) for claim, reason in NOT_HERE]
+    rows = [(claim(test), *judge(test, seed)) for test in CLAIMS]
+    rows += [(told, UNTESTED, reason) for told, reason in NOT_HERE]
     return _table(rows, "the paper says")
 
 
 def future_table() -> pd.DataFrame:
     """Every suggestion for future work with what came of it."""
-    return _table([(claim, *_entry(test())) for claim, test in FUTURE], "the paper suggests")
-
-
-def _entry(verdict: Verdict) -> tuple[str, str]:
-    return verdict.word, verdict.because
+    return _table([(claim(test), *test()) for test in FUTURE], "the paper suggests")
 
 
 def _table(rows: list[tuple[str, str, str]], name: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[name, "verdict", "because"]).set_index(name)
-
-
-def of(*tests: Callable[..., Verdict], seed: int = 0) -> pd.DataFrame:
-    """The verdicts of some tests, in the paper's words where its claim is longer."""
-    rows = [(str(test.__doc__).rstrip("."), *_entry(judge(test, seed))) for test in tests]
-    return _table(rows, "the paper says")
 
 
 def tally(seed: int = 0) -> dict[str, int]:
@@ -631,7 +599,7 @@ def summary(seed: int = 0) -> str:
     """What becomes of the claims and of the future work, in a few sentences."""
     words, future = table(seed)["verdict"], future_table()["verdict"]
     tested = words[words != UNTESTED]
-    against = [str(claim) for claim in tested.index[tested == CONTRADICTED]]
+    against = [_within(str(told)) for told in tested.index[tested == CONTRADICTED]]
     told = (
         f"Of {len(tested)} claims that could be put to the test, "
         f"{int((tested == CONFIRMED).sum())} are confirmed when the paper's own protocol is run "
@@ -644,6 +612,11 @@ def summary(seed: int = 0) -> str:
     return (
         f"{told} Of the {len(future)} suggestions for future work, all tried here, {helped} help."
     )
+
+
+def _within(sentence: str) -> str:
+    """A sentence inside another: names keep their capitals."""
+    return sentence if sentence[:2].isupper() else sentence[0].lower() + sentence[1:]
 
 
 # --- tables and figures of the sections ----------------------------------------------------------
@@ -675,54 +648,54 @@ def primitives_table() -> pd.DataFrame:
     )
 
 
+@styled
 def training_courses(functions: tuple[str, ...] = FIVE) -> Figure:
     """The error and the open gates over training, a thin line for each seed."""
-    with plt.style.context(STYLE):
-        figure, axes = plt.subplots(
-            2,
-            len(functions),
-            figsize=(2.0 * len(functions), 4.4),
-            sharex=True,
-            sharey="row",
-            squeeze=False,
-        )
-        for column, function in zip(axes.T, functions, strict=True):
-            chosen = courses()[courses()["function"] == function]
-            for (model, _), course in chosen.groupby(["model", "seed"]):
-                look = {
-                    "color": FOUND[str(model)]["color"],
-                    "linewidth": 0.8,
-                    "label": str(model),
-                    "linestyle": "-" if model == "SEQL" else (0, (4, 1)),
-                }
-                column[0].plot(course["progress"], course["error"], **look)
-                column[1].plot(course["progress"], course["gates"], **look)
-            column[0].set_title(f"${symbol(function)}$")
-            column[0].set_yscale("log")
-            column[1].set_yscale("log")
-            column[1].set_xlabel("share of training")
-        axes[0, 0].set_ylabel("error, held-out rows")
-        axes[1, 0].set_ylabel("open gates")
-        legend(figure)
+    figure, axes = plt.subplots(
+        2,
+        len(functions),
+        figsize=(2.0 * len(functions), 4.4),
+        sharex=True,
+        sharey="row",
+        squeeze=False,
+    )
+    for column, function in zip(axes.T, functions, strict=True):
+        chosen = courses()[courses()["function"] == function]
+        for (model, _), course in chosen.groupby(["model", "seed"]):
+            look = {
+                "color": FOUND[str(model)]["color"],
+                "linewidth": 0.8,
+                "label": str(model),
+                "linestyle": "-" if model == "SEQL" else (0, (4, 1)),
+            }
+            column[0].plot(course["progress"], course["error"], **look)
+            column[1].plot(course["progress"], course["gates"], **look)
+        column[0].set_title(f"${symbol(function)}$")
+        column[0].set_yscale("log")
+        column[1].set_yscale("log")
+        column[1].set_xlabel("share of training")
+    axes[0, 0].set_ylabel("error, held-out rows")
+    axes[1, 0].set_ylabel("open gates")
+    legend(figure)
     return figure
 
 
+@styled
 def memory_lines(most: int = 1024) -> Figure:
     """Parameters of SEQL and HEQL over the number of t."""
-    with plt.style.context(STYLE):
-        figure, ax = plt.subplots(figsize=(5.2, 2.8))
-        n = np.array([1, most])
-        one, two = (n_parameters(SymbolicNetwork(1, weights="stacked", n_steps=k)) for k in (1, 2))
-        heql = n_parameters(SymbolicNetwork(1, weights="meta"))
-        ax.plot(n, one + (two - one) * (n - 1), **FOUND["SEQL"], label="SEQL")
-        ax.plot(n, [heql, heql], **FOUND["HEQL"], label="HEQL")
-        label = f"{CLAIMED_CROSSING}, the paper's"
-        ax.axvline(CLAIMED_CROSSING, color="black", linewidth=0.8, label=label)
-        ax.set(xlabel="number of $t$", ylabel="parameters", ylim=(0, None))
-        legend(figure)
+    figure, ax = plt.subplots(figsize=(5.2, 2.8))
+    n = np.array([1, most])
+    heql, one, more = sizes()
+    ax.plot(n, one + more * (n - 1), **FOUND["SEQL"], label="SEQL")
+    ax.plot(n, [heql, heql], **FOUND["HEQL"], label="HEQL")
+    label = f"{CLAIMED_CROSSING}, the paper's"
+    ax.axvline(CLAIMED_CROSSING, color="black", linewidth=0.8, label=label)
+    ax.set(xlabel="number of $t$", ylabel="parameters", ylim=(0, None))
+    legend(figure)
     return figure
 
 
+@styled
 def smoothness_figure() -> Figure:
     """What the weight of the smoothness penalty does to error and jump, with noise."""
     if missing := not_tried("smoothness"):
@@ -730,18 +703,17 @@ def smoothness_figure() -> Figure:
         figure.text(0.5, 0.5, missing.because, ha="center")
         return figure
     error, jump = median("smoothness"), median("smoothness", "jump")["f1"]
-    with plt.style.context(STYLE):
-        figure, axes = plt.subplots(1, 2, figsize=(7.6, 2.8))
-        places = range(len(error))
-        for function, marker in zip(error.columns, "os", strict=True):
-            axes[0].plot(places, error[function], marker=marker, label=f"${symbol(function)}$")
-        axes[1].plot(places, jump, marker="o")
-        axes[0].set(yscale="log", title="test MSE, scaled units")
-        axes[1].set(title="share of the jump of $f_1$ at $t = 0$", ylim=(0, 1.1))
-        for ax in axes:
-            ax.set_xticks(places, list(error.index))
-            ax.set_xlabel("weight of the smoothness penalty")
-        legend(figure)
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 2.8))
+    places = range(len(error))
+    for function, marker in zip(error.columns, "os", strict=True):
+        axes[0].plot(places, error[function], marker=marker, label=f"${symbol(function)}$")
+    axes[1].plot(places, jump, marker="o")
+    axes[0].set(yscale="log", title="test MSE, scaled units")
+    axes[1].set(title="share of the jump of $f_1$ at $t = 0$", ylim=(0, 1.1))
+    for ax in axes:
+        ax.set_xticks(places, list(error.index))
+        ax.set_xlabel("weight of the smoothness penalty")
+    legend(figure)
     return figure
 
 

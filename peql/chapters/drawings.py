@@ -25,7 +25,7 @@ from ..datasets.spring import PIXELS
 from ..nn.encoder import ImageEncoder, Latent
 from ..nn.weights import HIDDEN
 from ..primitives import DEFAULT, get
-from ..style import SHADE, STYLE, TRUE, legend, look
+from ..style import SHADE, TRUE, legend, look, styled
 from .figures import shade, x_grid
 
 INK, FAINT, OPEN = "#333333", "#9a9a9a", "#0072B2"
@@ -34,6 +34,7 @@ MIDDLE = 9.0  # height of the row of layers
 OPEN_GATES = np.array([[1, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0]])
 
 
+@styled
 def architecture(model: str) -> Figure:
     """The network of ``model``, "EQL", "SEQL" or "HEQL": data flow to the right, weights above.
 
@@ -49,51 +50,46 @@ def architecture(model: str) -> Figure:
     if model not in sources:
         raise unknown_name("model", model, sources)
     source, height = sources[model]
-    with plt.style.context(STYLE):
-        figure, ax = plt.subplots(figsize=(7.8, 0.078 * (height + 2)))
-        ax.set(xlim=(0, 100), ylim=(-2, height), aspect="equal")
-        ax.axis("off")
-        _layers(ax, "$x, t$" if model == "EQL" else "$x$", source)
+    figure, ax = plt.subplots(figsize=(7.8, 0.078 * (height + 2)))
+    ax.set(xlim=(0, 100), ylim=(-2, height), aspect="equal")
+    ax.axis("off")
+    _layers(ax, "$x, t$" if model == "EQL" else "$x$", source)
     return figure
 
 
+@styled
 def encoder() -> Figure:
     """The encoder before SEQL or HEQL: two images, one set of layers, two latent variables."""
     module = Latent(ImageEncoder(), n_latent=1)
     layers = [name for name in map(_layer, module.modules()) if name]
-    with plt.style.context(STYLE):
-        figure, ax = plt.subplots(figsize=(7.8, 2.5))
-        ax.set(xlim=(0, 100), ylim=(0, 32), aspect="equal")
-        ax.axis("off")
-        random = np.linspace(-4, 4, PIXELS)
-        for row, (y, position) in enumerate(((25, -1.2), (5, 1.6)), start=1):
-            image = np.exp(-((random - position) ** 2) / (2 * 0.1**2))[None]
-            ax.imshow(image, extent=(1, 15, y - 1, y + 1), cmap="gray", aspect="auto", zorder=2)
-            ax.text(8, y + 2.6, f"image {row}", ha="center", fontsize=9)
-            _arrow(ax, (15.5, y), (21, y))
-            left = 21.5
-            for name in layers:
-                width = 3.2
-                box = Rectangle((left, y - 4.7), width, 9.4, facecolor=SHADE, edgecolor="#c9bfa8")
-                ax.add_patch(box)
-                ax.text(
-                    left + width / 2, y, name, rotation=90, ha="center", va="center", fontsize=6
-                )
-                left += width + 0.9
-            _arrow(ax, (left - 0.4, y), (left + 3.4, y))
-            ax.add_patch(Circle((left + 5.6, y), 2, facecolor="white", edgecolor=INK, zorder=3))
-            ax.text(left + 5.6, y, f"$z_{row}$", ha="center", va="center", fontsize=10, zorder=4)
-            _arrow(ax, (left + 7.8, y), (left + 13, 15 + (1.5 if row == 1 else -1.5)))
-        ax.plot([21.5, left - 0.9], [15, 15], color=FAINT, linewidth=1, linestyle=(0, (3, 2)))
-        ax.text((20.6 + left) / 2, 15.6, "the same weights", ha="center", fontsize=8, color=INK)
-        head = FancyBboxPatch(
-            (left + 13.6, 10), 11, 10, boxstyle="round,pad=0.5", facecolor="white"
-        )
-        head.set_edgecolor(OPEN)
-        ax.add_patch(head)
-        ax.text(left + 19.1, 15, "SEQL or\nHEQL", ha="center", va="center", fontsize=10)
-        _arrow(ax, (left + 25.2, 15), (left + 29, 15))
-        ax.text(left + 30, 15, "$F$ or $E$", ha="left", va="center", fontsize=10)
+    figure, ax = plt.subplots(figsize=(7.8, 2.5))
+    ax.set(xlim=(0, 100), ylim=(0, 32), aspect="equal")
+    ax.axis("off")
+    random = np.linspace(-4, 4, PIXELS)
+    for row, (y, position) in enumerate(((25, -1.2), (5, 1.6)), start=1):
+        image = np.exp(-((random - position) ** 2) / (2 * 0.1**2))[None]
+        ax.imshow(image, extent=(1, 15, y - 1, y + 1), cmap="gray", aspect="auto", zorder=2)
+        ax.text(8, y + 2.6, f"image {row}", ha="center", fontsize=9)
+        _arrow(ax, (15.5, y), (21, y))
+        left = 21.5
+        for name in layers:
+            width = 3.2
+            box = Rectangle((left, y - 4.7), width, 9.4, facecolor=SHADE, edgecolor="#c9bfa8")
+            ax.add_patch(box)
+            ax.text(left + width / 2, y, name, rotation=90, ha="center", va="center", fontsize=6)
+            left += width + 0.9
+        _arrow(ax, (left - 0.4, y), (left + 3.4, y))
+        ax.add_patch(Circle((left + 5.6, y), 2, facecolor="white", edgecolor=INK, zorder=3))
+        ax.text(left + 5.6, y, f"$z_{row}$", ha="center", va="center", fontsize=10, zorder=4)
+        _arrow(ax, (left + 7.8, y), (left + 13, 15 + (1.5 if row == 1 else -1.5)))
+    ax.plot([21.5, left - 0.9], [15, 15], color=FAINT, linewidth=1, linestyle=(0, (3, 2)))
+    ax.text((20.6 + left) / 2, 15.6, "the same weights", ha="center", fontsize=8, color=INK)
+    head = FancyBboxPatch((left + 13.6, 10), 11, 10, boxstyle="round,pad=0.5", facecolor="white")
+    head.set_edgecolor(OPEN)
+    ax.add_patch(head)
+    ax.text(left + 19.1, 15, "SEQL or\nHEQL", ha="center", va="center", fontsize=10)
+    _arrow(ax, (left + 25.2, 15), (left + 29, 15))
+    ax.text(left + 30, 15, "$F$ or $E$", ha="left", va="center", fontsize=10)
     return figure
 
 
@@ -209,27 +205,27 @@ def _meta_weights(ax: Axes, x: float) -> None:
 # --- the figure that opens the book ---------------------------------------------------------
 
 
+@styled
 def overview(data: Dataset, models: Mapping[str, Any], t: tuple[float, float]) -> Figure:
     """Curves at two ``t``, and the slope in x at x = 0 over all t: the coefficient that jumps."""
-    with plt.style.context(STYLE):
-        figure, axes = plt.subplots(1, 3, figsize=(9, 3.1))
-        for ax, value in zip(axes[:2], t, strict=True):
-            shade(ax, data)
-            points = x_grid(data, 241)
-            ax.plot(points, curve(true_equation(data, value), data, points), **TRUE)
-            for name, model in models.items():
-                ax.plot(points, model.predict(rows_at(data, value, points)), **look(name))
-            ax.set_title(f"curve at ${data.varying} = {value:g}$")
-            ax.set_xlabel(f"${feature(data)}$")
-        grid = data.coefficients.index.to_numpy(dtype=float)
-        x = sympy.Symbol(feature(data))
-        axes[2].plot(grid, [_slope(true_equation(data, v), x) for v in grid], **TRUE)
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3.1))
+    for ax, value in zip(axes[:2], t, strict=True):
+        shade(ax, data)
+        points = x_grid(data, 241)
+        ax.plot(points, curve(true_equation(data, value), data, points), **TRUE)
         for name, model in models.items():
-            values = [_slope(model.equation(t=v), x) for v in grid]
-            axes[2].plot(grid, values, **look(name))
-        axes[2].set_title(f"slope at ${x} = 0$")
-        axes[2].set_xlabel(f"${data.varying}$")
-        legend(figure, shaded=True)
+            ax.plot(points, model.predict(rows_at(data, value, points)), **look(name))
+        ax.set_title(f"curve at ${data.varying} = {value:g}$")
+        ax.set_xlabel(f"${feature(data)}$")
+    grid = data.coefficients.index.to_numpy(dtype=float)
+    x = sympy.Symbol(feature(data))
+    axes[2].plot(grid, [_slope(true_equation(data, v), x) for v in grid], **TRUE)
+    for name, model in models.items():
+        values = [_slope(model.equation(t=v), x) for v in grid]
+        axes[2].plot(grid, values, **look(name))
+    axes[2].set_title(f"slope at ${x} = 0$")
+    axes[2].set_xlabel(f"${data.varying}$")
+    legend(figure, shaded=True)
     return figure
 
 

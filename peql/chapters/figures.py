@@ -21,10 +21,9 @@ from ..analysis.comparison import match_coefficients, scaled_mse
 from ..analysis.truth import curve, feature, rows_at, true_equation
 from ..baselines import by_term
 from ..datasets import Dataset
-from ..equation.writing import ROUNDING, plain, symbol, text
+from ..equation.writing import plain, symbol, text
 from ..style import (
     BAR,
-    FOUND,
     PLAIN_LAYOUT,
     SHADE,
     TRUE,
@@ -36,7 +35,7 @@ from ..style import (
     slider_steps,
     styled,
 )
-from . import paper
+from .pdes import title
 
 Case = tuple[Dataset, Mapping[str, Any]]
 
@@ -161,36 +160,6 @@ def error_over_x(cases: Sequence[Case], bins: int = 40) -> Figure:
 
 
 @styled
-def errors_over_trials(
-    results: pd.DataFrame, column: str = "test_mse_scaled", table: str = "analytic_mse"
-) -> Figure:
-    """Each trial's error as a dot, the paper's best and mean beside them."""
-    functions, models = list(results["function"].unique()), list(results["model"].unique())
-    size = (4 * len(models), 3.6)
-    figure, axes = plt.subplots(1, len(models), figsize=size, sharey=True, squeeze=False)
-    for ax, model in zip(axes[0], models, strict=True):
-        for place, function in enumerate(functions):
-            chosen = results[(results["model"] == model) & (results["function"] == function)]
-            error = np.sort(chosen[column].clip(lower=1e-33))
-            beside = place + np.linspace(-0.3, 0.3, len(error))
-            look = {"color": FOUND[model]["color"], "edgecolor": "black", "linewidth": 0.3}
-            ax.scatter(beside, error, s=13, label="a trial, sorted", **look)
-            for kind, style in (("best", "-"), ("mean", (0, (1.5, 1)))):
-                level = paper.table(table, kind, function, model)
-                ends = (place - 0.38, place + 0.38)
-                label = f"paper, {kind} of 40"
-                ax.hlines(level, *ends, color="black", linestyle=style, linewidth=1.6, label=label)
-        ax.set_yscale("log")
-        ax.axhspan(1e-34, ROUNDING, color=SHADE, zorder=0, label="at rounding")
-        ax.set_xticks(range(len(functions)), [f"${symbol(f)}$" for f in functions])
-        ax.grid(axis="x", visible=False)
-        ax.set_title(model)
-    axes[0, 0].set_ylabel("test MSE, scaled units")
-    legend(figure)
-    return figure
-
-
-@styled
 def fields(cases: Sequence[Case], model: str) -> Figure:
     """u_t over x and t, true, predicted and their difference; a row for each PDE."""
     size = (9.0, 2.7 * len(cases) + 0.3)
@@ -215,7 +184,7 @@ def fields(cases: Sequence[Case], model: str) -> Figure:
             figure.colorbar(image, ax=ax, format="%.1g")
             ax.set(xticks=[], yticks=[], xlabel="$t$ →", title=label)
             ax.grid(visible=False)
-        row[0].set_ylabel(f"{data.name.replace('_', '–')}\n$x$ →")
+        row[0].set_ylabel(f"{title(data.name)}\n$x$ →")
     return figure
 
 
@@ -251,7 +220,7 @@ def slider(model: Any, data: Dataset, *, steps: int = 64, points: int = 101) -> 
     values = known_values(data, steps)
     x = x_grid(data, points).round(4)
     frames = [_frame(model, data, t, x) for t in values]
-    made = _slider(model, data, values, frames, x, feature(data))
+    made = two_curves(type(model).__name__, data, values, frames, x, feature(data))
     for low, high in _outside(data):
         made.figure.add_vrect(x0=low, x1=high, fillcolor=SHADE, line_width=0, layer="below")
     return made
@@ -275,7 +244,8 @@ def field_slider(
         equations = [true_equation(data, t), model.equation(t=t)]
         title = "true: u_t = {}<br>found: u_t = {}".format(*(plain(text(e)) for e in equations))
         frames.append((true[row].tolist(), predicted[row].tolist(), title))
-    return _slider(model, data, values, frames, across[thin].round(4), label)
+    name = type(model).__name__
+    return two_curves(name, data, values, frames, across[thin].round(4), label)
 
 
 def known_values(data: Dataset, steps: int) -> np.ndarray:
@@ -284,15 +254,24 @@ def known_values(data: Dataset, steps: int) -> np.ndarray:
     return known[np.unique(np.linspace(0, len(known) - 1, steps).round().astype(int))]
 
 
-def _slider(
-    model: Any, data: Dataset, values: np.ndarray, frames: list[Frame], x: np.ndarray, label: str
+def two_curves(
+    name: str,
+    data: Dataset,
+    values: np.ndarray,
+    frames: list[Frame],
+    x: np.ndarray,
+    label: str,
+    ends: tuple[float, float] | None = None,
 ) -> Slider:
+    """The true curve and what model ``name`` found over ``x``, with a slider over ``values``.
+
+    ``ends`` of the y axis: by default as far below zero as above it.
+    """
     import plotly.graph_objects as go
 
     start = int(np.abs(values - 1).argmin())
     true, found, title = frames[start]
-    name = type(model).__name__
-    dashed = {"color": FOUND[name]["color"], "width": 2.5, "dash": "dash"}
+    dashed = {"color": look(name)["color"], "width": 2.5, "dash": "dash"}
     figure = go.Figure(
         [
             go.Scatter(x=x.tolist(), y=true, name="true", line=TRUE_LINE),
@@ -305,7 +284,7 @@ def _slider(
         sliders=[{**BAR, "active": start, "steps": slider_steps(values, frames)}],
         title={"text": title, "x": 0.5, "font": {"size": 15}},
         xaxis={"title": {"text": label}, "range": [float(x.min()), float(x.max())]},
-        yaxis={"title": {"text": str(data.y_train.name)}, "range": [-top, top]},
+        yaxis={"title": {"text": str(data.y_train.name)}, "range": list(ends or (-top, top))},
     )
     figure.layout.sliders[0].currentvalue.prefix = f"{data.varying} = "
     return Slider(figure, f"slider-{data.name}-{name}")

@@ -16,6 +16,14 @@ from ..equation.tex import tex
 from ..estimators.tabular import SEQL
 from ..style import legend, styled
 
+TITLES = {
+    "indometh": "indomethacin",
+    "puromycin": "puromycin",
+    "orange": "orange trees",
+    "dnase": "DNase",
+    "theoph": "theophylline",
+}
+
 
 def no_worse(rows: pd.DataFrame) -> pd.Series:
     """Whether our form has a smaller criterion with as few or fewer constants."""
@@ -26,7 +34,7 @@ def no_worse(rows: pd.DataFrame) -> pd.Series:
 def forms(rows: pd.DataFrame) -> pd.DataFrame:
     """The accepted form and ours, of each table, one below the other."""
     shown = {
-        (row["table"], kind): _shown(row[column], row["table"])
+        (TITLES[row["table"]], kind): _shown(row[column], row["table"])
         for row in rows.to_dict("records")
         for kind, column in (("accepted", "accepted"), ("found", "equation"))
     }
@@ -36,7 +44,7 @@ def forms(rows: pd.DataFrame) -> pd.DataFrame:
 def compared(rows: pd.DataFrame) -> pd.DataFrame:
     """Schwarz's criterion and the number of fitted constants, accepted form and ours."""
     table = {
-        row["table"]: {
+        TITLES[row["table"]]: {
             "rows, groups": f"{row['n_rows']}, {row['n_groups']}",
             "constants, accepted": row["accepted_n_constants"],
             "constants, found": row["n_constants"],
@@ -53,7 +61,8 @@ def alternatives(rows: pd.DataFrame) -> pd.DataFrame:
     """What is also consistent with each table."""
     found = rows.set_index("table")["alternatives"].fillna("").astype(str)
     table = {
-        name: [_shown(e, str(name)) for e in told.split("; ") if e] for name, told in found.items()
+        TITLES[str(name)]: [_shown(e, str(name)) for e in told.split("; ") if e]
+        for name, told in found.items()
     }
     return pd.DataFrame(
         {"also consistent with the data": {k: "; ".join(v) or "none" for k, v in table.items()}}
@@ -62,7 +71,7 @@ def alternatives(rows: pd.DataFrame) -> pd.DataFrame:
 
 def sources() -> pd.DataFrame:
     """Where each table comes from."""
-    return pd.DataFrame({"source": {name: table.source for name, table in TABLES.items()}})
+    return pd.DataFrame({"source": {TITLES[name]: table.source for name, table in TABLES.items()}})
 
 
 def _parsed(equation: str, table: str) -> sympy.Expr:
@@ -96,13 +105,14 @@ def figure(rows: pd.DataFrame, name: str) -> Figure:
     feature = TABLES[name].features[0]
     ours, accepted = (json.loads(str(row[c])) for c in ("constants", "accepted_constants"))
     groups = list(data.X.groupby(data.varying))
-    n_columns = min(len(groups), 4)
+    fullest = min((4, 3, 5), key=lambda n: -len(groups) % n)  # the fewest empty places
+    n_columns = min(len(groups), fullest)
     n_lines = -(-len(groups) // n_columns)
     size = (9, 1.9 * n_lines + 0.6)
     drawn, axes = plt.subplots(
         n_lines, n_columns, figsize=size, sharex=True, sharey=True, squeeze=False
     )
-    for ax, (group, part) in zip(axes.flat, groups, strict=False):
+    for k, (ax, (group, part)) in enumerate(zip(axes.flat, groups, strict=False)):
         x = part[feature].to_numpy(dtype=float)
         grid = np.linspace(x.min(), x.max(), 300)
         ax.plot(x, data.y[part.index], "o", color="0.4", markersize=3, label="measured")
@@ -110,10 +120,13 @@ def figure(rows: pd.DataFrame, name: str) -> Figure:
         ax.plot(grid, first, "--", color="C1", label="accepted form")
         ax.plot(grid, curve(str(row["equation"]), name, ours[str(group)], grid), label="found")
         ax.set_title(f"{data.varying} {group}", fontsize=8)
+        if k + n_columns >= len(groups):  # the last of its column
+            ax.set_xlabel(feature)
+            ax.tick_params(labelbottom=True)
     for ax in axes.flat[len(groups) :]:
         ax.axis("off")
-    drawn.supxlabel(feature)
-    drawn.supylabel(TABLES[name].target)
+    for ax in axes[:, 0]:
+        ax.set_ylabel(TABLES[name].target)
     legend(drawn)
     return drawn
 

@@ -73,6 +73,15 @@ def title(name: str) -> str:
     }.get(name, name)
 
 
+def case_title(name: str, cross_terms: bool) -> str:
+    """The name of a row of the paper's table of PDEs.
+
+    >>> case_title("burgers", True)
+    "Burgers', with cross terms"
+    """
+    return f"{title(name)}, {'with' if cross_terms else 'no'} cross terms"
+
+
 def terms_found(cases: Cases) -> pd.DataFrame:
     """The equation each method found, and whether its terms are the true ones."""
     rows = {}
@@ -224,8 +233,7 @@ def statistics(results: pd.DataFrame) -> pd.DataFrame:
     for (name, cross, model), trials in results.groupby(
         ["equation", "cross_terms", "model"], sort=False
     ):
-        case = f"{title(str(name))}, {'with' if cross else 'no'} cross terms"
-        rows[case, str(model)] = {
+        rows[case_title(str(name), bool(cross)), str(model)] = {
             "true terms": f"{trials['true_terms'].sum()} of {len(trials)}",
             "worst u_t MSE / limit": _ratio(trials, "u_t_mse"),
             "worst coefficient MSE / limit": _ratio(trials, "coefficient_mse"),
@@ -241,8 +249,7 @@ def missed_trials(results: pd.DataFrame) -> pd.DataFrame:
     table = pd.DataFrame(
         {
             "case": [
-                f"{title(str(row.equation))}, {'with' if row.cross_terms else 'no'} cross terms"
-                for row in missed.itertuples()
+                case_title(str(row.equation), bool(row.cross_terms)) for row in missed.itertuples()
             ],
             "model": missed["model"].tolist(),
             "seed": missed["seed"].tolist(),

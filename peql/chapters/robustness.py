@@ -156,7 +156,7 @@ def summary(results: pd.DataFrame) -> str:
     few = [f"as few as {held[k][0]} {sizes[k]}" for k in sizes if held[k][0]]
     good = [f"with noise of up to {held['noise'][0]} of y's spread"] * bool(held["noise"][0])
     good += [at + " or ".join(few)] * bool(few)
-    told = "Exactly the true equation is found in nine trials out of ten, or more, "
+    told = "Exactly the true equation is found in at least nine trials of ten "
     told += ", and ".join(good) + "." if good else "at no noise and no size that was tried."
     lost = [f"{held[k][1]} {sizes[k]}" for k in sizes if held[k][1]]
     bad = [f"with {held['noise'][1]} noise"] * bool(held["noise"][1])
@@ -208,13 +208,12 @@ def verdict_summary(tables: pd.DataFrame) -> str:
     most = float(stats.beta.ppf(0.95, wrong + 1, max(len(tables) - wrong, 1)))
     fewer = tables["right_form"] & tables["trustworthy"] & ~tables["all_vary"]
     told = (
-        f"{len(tables)} tables: a wrong law was called trustworthy "
-        f"{count['wrongly trusted']} times ({count['wrongly trusted'] / len(tables):.1%} of the "
-        f"tables, {count['wrongly trusted'] / max(trusted, 1):.1%} of the {trusted} verdicts "
-        f"'trustworthy'), a right one was not {count['right but refused']} times "
+        f"Of {len(tables)} tables, {wrong} had a wrong law called trustworthy "
+        f"({wrong / len(tables):.1%} of the tables, {wrong / max(trusted, 1):.1%} of the {trusted} "
+        f"verdicts 'trustworthy'), and {count['right but refused']} had a right law refused "
         f"({count['right but refused'] / max(right, 1):.0%} of the {right} that were found). "
-        f"Of the right and trusted, {fewer.sum()} take for constant what varies. "
-        f"So many tables show that wrong trust is rarer than {most:.1%} of tables (95 %)."
+        f"{fewer.sum()} of the right and trusted laws take for constant what varies. "
+        f"With so many tables, wrong trust is rarer than {most:.1%} of them at 95 % confidence."
     )
     if "right_named" in tables:
         refused = tables[~tables["trustworthy"].astype(bool)]

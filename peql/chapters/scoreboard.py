@@ -22,13 +22,12 @@ from .. import datasets, results
 from ..baselines import GroupSINDy
 from ..datasets import analytic, pde
 from ..equation.writing import ROUNDING, error, scientific, symbol, tex, text
-from ..style import STYLE
+from ..style import styled
 from . import paper, pdes
 from .analytic import in_terms
 
 SWEEPS = ("analytic", "pde", "spring")
-PDES = {"advection_diffusion": "advection–diffusion", "burgers": "Burgers'"}
-NAMES = {**PDES, "kuramoto_sivashinsky": "Kuramoto–Sivashinsky"}
+PDES = ("advection_diffusion", "burgers")
 MODELS = ("SINDy", "SEQL", "HEQL")
 AHEAD, TIE, BEHIND, APART = "ahead", "tie", "behind", "not compared"
 MEANINGS = {
@@ -67,7 +66,7 @@ class Cell(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """Who is ahead: ``AHEAD`` (we), ``TIE``, ``BEHIND``, or ``APART``."""
+        """Who is ahead, ``AHEAD`` (we), ``TIE``, ``BEHIND``, or ``APART``."""
         return self.judge(self.ours)
 
     @property
@@ -211,10 +210,10 @@ def _best_printed(trials: pd.DataFrame | None) -> list[sympy.Expr]:
 
 
 def _pde(table: pd.DataFrame | None) -> Iterator[Cell]:
-    for name, title in PDES.items():
+    for name in PDES:
         for cross in (True, False):
             case = f"{name}_cross" if cross else name
-            where = f"{title}, {'with' if cross else 'no'} cross terms"
+            where = pdes.case_title(name, cross)
             for model in MODELS:
                 trials = _trials(table, equation=name, cross_terms=cross, model=model)
                 best = (
@@ -245,7 +244,7 @@ def _pde(table: pd.DataFrame | None) -> Iterator[Cell]:
                 error = np.sqrt(np.mean(number_errors(printed, true) ** 2))
                 what = f"{problem.varying} = {value}"
                 written = _written("pde_equations", name, model, k), text(true, ".2f")
-                place = ("pde_equations", title, what, model)
+                place = ("pde_equations", pdes.title(name), what, model)
                 yield Cell(*place, error, worst, *written, rounding=ROUNDED * 0.005)
 
 
@@ -349,6 +348,7 @@ LEAST = 1e-7  # ratios below this are drawn here
 COLOURS = {AHEAD: "#0072B2", TIE: "#999999", BEHIND: "#D55E00"}
 
 
+@styled
 def picture(cells: Iterable[Cell]) -> Figure:
     """Ours / paper of every cell that can be compared, on a logarithmic scale, by table.
 
@@ -356,40 +356,37 @@ def picture(cells: Iterable[Cell]) -> Figure:
     """
     chosen = [cell for cell in cells if not cell.apart]
     tables = [name for name in TITLES if any(cell.table == name for cell in chosen)]
-    with plt.style.context(STYLE):
-        figure, ax = plt.subplots(figsize=(8, 0.75 * len(tables) + 1.2))
-        for place, name in enumerate(tables):
-            for side, marker, column in ((-0.2, "o", "ours"), (0.2, "D", "again")):
-                label = {"ours": "with refinement", "again": "the paper's protocol, here"}[column]
-                found = [
-                    (cell.judge(getattr(cell, column)), getattr(cell, column) / cell.paper)
-                    for cell in chosen
-                    if cell.table == name and not np.isnan(getattr(cell, column))
-                ]
-                found.sort(key=lambda pair: list(COLOURS).index(pair[0]))
-                heights = place + side + np.linspace(-0.17, 0.17, len(found))
-                for outcome, colour in COLOURS.items():
-                    here = [k for k, (judged, _) in enumerate(found) if judged == outcome]
-                    ax.scatter(
-                        [max(found[k][1], LEAST) for k in here],
-                        heights[here],
-                        marker=marker,
-                        s=16,
-                        edgecolor=colour,
-                        facecolor=colour if column == "ours" else "none",
-                        linewidth=0.9,
-                        label=f"{outcome}, {label}",
-                    )
-        ax.axvline(1, color="black", linewidth=1)
-        ax.set(xscale="log", xlabel=f"ours / paper (below {LEAST:g}: drawn there)")
-        ax.set_yticks(range(len(tables)), [TITLES[name] for name in tables])
-        ax.invert_yaxis()
-        ax.grid(axis="y", visible=False)
-        handles, labels = ax.get_legend_handles_labels()
-        entries = dict(zip(labels, handles, strict=True))
-        figure.legend(
-            entries.values(), entries.keys(), loc="outside lower center", ncols=2, fontsize=8
-        )
+    figure, ax = plt.subplots(figsize=(8, 0.75 * len(tables) + 1.2))
+    for place, name in enumerate(tables):
+        for side, marker, column in ((-0.2, "o", "ours"), (0.2, "D", "again")):
+            label = {"ours": "with refinement", "again": "the paper's protocol, here"}[column]
+            found = [
+                (cell.judge(getattr(cell, column)), getattr(cell, column) / cell.paper)
+                for cell in chosen
+                if cell.table == name and not np.isnan(getattr(cell, column))
+            ]
+            found.sort(key=lambda pair: list(COLOURS).index(pair[0]))
+            heights = place + side + np.linspace(-0.17, 0.17, len(found))
+            for outcome, colour in COLOURS.items():
+                here = [k for k, (judged, _) in enumerate(found) if judged == outcome]
+                ax.scatter(
+                    [max(found[k][1], LEAST) for k in here],
+                    heights[here],
+                    marker=marker,
+                    s=16,
+                    edgecolor=colour,
+                    facecolor=colour if column == "ours" else "none",
+                    linewidth=0.9,
+                    label=f"{outcome}, {label}",
+                )
+    ax.axvline(1, color="black", linewidth=1)
+    ax.set(xscale="log", xlabel=f"ours / paper (below {LEAST:g}: drawn there)")
+    ax.set_yticks(range(len(tables)), [TITLES[name] for name in tables])
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+    handles, labels = ax.get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=2, fontsize=8)
     return figure
 
 
@@ -423,7 +420,7 @@ def recovered(folder: Path | None = None) -> pd.DataFrame:
             *case, model = map(str, key)
             where = _name(case[0])
             if name == "pde":
-                where += f", {'with' if case[1] == 'True' else 'no'} cross terms"
+                where = pdes.case_title(case[0], case[1] == "True")
             judged = trials["true_terms"].dropna()  # a ReLU network has no terms
             right = f"{int(judged.astype(bool).sum())} of {len(trials)}" if len(judged) else "–"
             rows[name, where, model] = {
@@ -443,20 +440,10 @@ def not_measured(name: str) -> str:
     return f"results/{name}.csv is not measured; run `{results.maker(name)}`."
 
 
-def case_title(case: str) -> str:
-    """The name of a row of the paper's PDE table.
-
-    >>> case_title("burgers_cross")
-    "Burgers', with cross terms"
-    """
-    name = case.removesuffix("_cross")
-    return f"{PDES[name]}, {'with' if case != name else 'no'} cross terms"
-
-
 def _name(where: str) -> str:
     if where in analytic.BENCHMARKS:
         return tex(symbol(where))
-    return NAMES.get(where, where.replace("_", " "))
+    return pdes.title(where).replace("_", " ")
 
 
 def _tex(equation: str) -> str:

@@ -27,19 +27,8 @@ from ..datasets.spring import (
     stiffness,
 )
 from ..equation.writing import plain, scientific, text
-from ..style import (
-    BAR,
-    PLAIN_LAYOUT,
-    SHADE,
-    TRUE,
-    TRUE_LINE,
-    Slider,
-    legend,
-    look,
-    slider_steps,
-    styled,
-)
-from .figures import known_values, with_residuals
+from ..style import SHADE, TRUE, Slider, legend, look, styled
+from .figures import known_values, two_curves, with_residuals
 from .springs import POSITIONS, line, stiffness_found, symbolic
 
 Case = tuple[SpringDataset, Mapping[str, Any]]
@@ -170,8 +159,6 @@ def slider(name: str, case: Case, *, steps: int = 64, points: int = 61) -> Slide
 
     The particles stand symmetrically about 0. The title gives both equations at t.
     """
-    import plotly.graph_objects as go
-
     data, model = case[0], case[1][name]
     stretch = np.linspace(-2 * REACH, 2 * REACH, points).round(4)
     pairs = draw_images(np.stack([-stretch / 2, stretch / 2], axis=1))
@@ -185,32 +172,14 @@ def slider(name: str, case: Case, *, steps: int = 64, points: int = 61) -> Slide
         lines = [_greek(text(e, ".2f")) for e in (true_equation(data, t), carried)]
         title = "true: {2} = {0}<br>found: {2} = {1}".format(*lines, data.y_train.name)
         frames.append((true.tolist(), found.tolist(), title))
-    start = int(np.abs(values - 1).argmin())
-    true, found, title = frames[start]
-    dashed = {"color": look(name)["color"], "width": 2.5, "dash": "dash"}
-    figure = go.Figure(
-        [
-            go.Scatter(x=stretch.tolist(), y=true, name="true", line=TRUE_LINE),
-            go.Scatter(x=stretch.tolist(), y=found, name=f"found by {name}", line=dashed),
-        ],
-        PLAIN_LAYOUT,
-    )
     lowest, highest = (f([f(frame[0]) for frame in frames]) for f in (min, max))
     margin = 0.05 * (highest - lowest)
-    bar = {**BAR, "active": start, "steps": slider_steps(values, frames)}
-    figure.update_layout(
-        sliders=[{**bar, "currentvalue": {"prefix": "t = "}}],
-        title={"text": title, "x": 0.5, "font": {"size": 15}},
-        xaxis={"title": {"text": "ψ₂ − ψ₁"}, "range": [-2 * REACH, 2 * REACH]},
-        yaxis={
-            "title": {"text": str(data.y_train.name)},
-            "range": [lowest - margin, highest + margin],
-        },
-    )
+    ends = lowest - margin, highest + margin
+    made = two_curves(name, data, values, frames, stretch, "ψ₂ − ψ₁", ends)
     for side in (-1, 1):
-        ends = {"x0": side * LONGEST, "x1": side * 2 * REACH}
-        figure.add_vrect(**ends, fillcolor=SHADE, line_width=0, layer="below")
-    return Slider(figure, f"slider-{data.name}-{name}")
+        x0, x1 = side * LONGEST, side * 2 * REACH
+        made.figure.add_vrect(x0=x0, x1=x1, fillcolor=SHADE, line_width=0, layer="below")
+    return made
 
 
 def _greek(equation: str) -> str:

@@ -34,7 +34,7 @@ PAPER = {
     "stacked": Schedule(34_800, 1e-2, 1e-2, 3e-3, 3e-6, points=16, steps_per_batch=2**31),
     "meta": Schedule(34_800, 1e-3, 1e-3, 3e-3, 0.0, points=64, steps_per_batch=64),
 }
-"""The paper's own training of SEQL and HEQL: one rate for weights and gates, nothing refined after.
+"""The paper's own training of SEQL and HEQL, with one rate for weights and gates and no refinement.
 
 Steps and schedules are in its text; rates, weights and batches, which it does not give, are those
 of the authors' public code (its smoothness is 1e-3 of the L0 weight).
