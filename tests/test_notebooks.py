@@ -13,6 +13,7 @@ import pytest
 import sympy
 
 from peql import results
+from peql.chapters.recording import KEY
 from peql.cli.notebook import parameters_of
 from peql.equation.writing import text
 
@@ -29,6 +30,15 @@ def code_cells(path: Path) -> list[nbformat.NotebookNode]:
 
 def ignores_output(cell: nbformat.NotebookNode) -> bool:
     return bool(IGNORING.search(" ".join([cell.source, *cell.metadata.get("tags", [])])))
+
+
+@each_notebook
+def test_a_chapter_records_what_it_fitted(path):
+    """A row of ``peql sweep`` has nothing else to say."""
+    outputs = [output for cell in code_cells(path) for output in cell.outputs]
+    found = [o.metadata[KEY]["found"] for o in outputs if KEY in o.get("metadata", {})]
+    assert found
+    assert all(row["equation"] or row.get("true_terms") is None for row in found)
 
 
 # --- nbval -----------------------------------------------------------------------------------

@@ -134,6 +134,13 @@ def test_rows_may_be_ragged():
     assert search(data, progress=False)[0].exact
 
 
+def test_forms_that_interpolate_six_rows_do_not_hide_the_law():
+    law, low, high, *_ = LAWS["Michaelis-Menten"]
+    best = search(points(law, low, high, n_steps=8, n_rows=6, noise=0.01), progress=False)[0]
+    assert not best.found_nothing
+    assert 1 <= best.n_free <= 3
+
+
 def test_noise_alone_is_nothing():
     data = points(lambda x, p: 0 * x, 0, 1)
     data.y += torch.tensor(np.random.default_rng(300).standard_normal(data.y.shape))

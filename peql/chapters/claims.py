@@ -30,6 +30,7 @@ from ..nn.network import SymbolicNetwork
 from ..style import FOUND, legend, styled
 from . import analytic, paper, pdes, protocol, robustness
 from .future import DUPLICATES, NOISE, PRIMITIVES, n_parameters
+from .recording import record
 
 CONFIRMED, CONTRADICTED, PARTLY = "confirmed", "contradicted", "partly"
 UNTESTED, UNDECIDED = "not testable here", "undecided"
@@ -273,7 +274,11 @@ def scattered(seed: int = 0) -> Any:
 @cache
 def scattered_fit(seed: int = 0) -> Any:
     """HEQL on rows at scattered t."""
-    return fit("HEQL", scattered(seed), random_state=seed)
+    data = scattered(seed)
+    found = fit("HEQL", data, random_state=seed)
+    right = has_true_terms(found.equation_, data)
+    record({"function": data.name, "model": "HEQL"}, equation=found.equation_, true_terms=right)
+    return found
 
 
 def no_grid(seed: int = 0) -> Verdict:
