@@ -142,9 +142,10 @@ def leave_out(
     for name in features:
         if len(frame) > 1 and frame[name].nunique(dropna=False) == 1:
             drop(name, f"is {_shown(frame[name].iloc[0])} in every row: left out")
-    for name, other, factor in _repeated(frame[kept]):
-        times = "" if factor == 1 else f"{factor:.6g} times "
-        drop(name, f"is {times}{other!r} in every row: left out")
+    for name, other, factor, more in _repeated(frame[kept]):
+        times = "" if f"{factor:.6g}" == "1" else f"{factor:.6g} times "
+        plus = "" if not more else f" {'+' if more > 0 else '-'} {abs(more):.6g}"
+        drop(name, f"is {times}{other!r}{plus} in every row: left out")
     tests = [(_numbers_rows, "numbers the rows: left out")]
     if grouped and varying in frame.columns:
         sizes = frame[varying].value_counts()
@@ -188,31 +189,40 @@ def _same_within(column: pd.Series, codes: np.ndarray) -> bool:
     return bool((column.groupby(codes).nunique(dropna=False) == 1).all())
 
 
-def _repeated(frame: pd.DataFrame) -> list[tuple[Any, Any, float]]:
-    """Columns that are an earlier one times a number: both names and the number."""
+def _repeated(frame: pd.DataFrame) -> list[tuple[Any, Any, float, float]]:
+    """Columns that are an earlier one times a number plus a number: both names and the numbers.
+
+    Two values of a column are always on a line with two of another: there nothing may be added.
+    """
     repeated = []
-    seen: dict[bytes, tuple[Any, float]] = {}
+    seen: dict[bytes, tuple[Any, np.ndarray, float, float]] = {}
     for name in frame.columns:
         if not is_numeric(frame[name].dtype):
             continue
         values = frame[name].to_numpy(dtype=float, na_value=np.nan)
-        finite = values[np.isfinite(values)]
-        if not len(finite) or not (size := np.abs(finite).max()):
+        finite = np.unique(values[np.isfinite(values)])
+        middle = (finite[0] + finite[-1]) / 2 if len(finite) > 2 else 0.0
+        size = np.abs(finite - middle).max(initial=0.0)
+        if not size:
             continue
-        size = np.copysign(size, finite[np.abs(finite).argmax()])
+        exact = (values - middle) / size
+        sign = np.sign(exact[np.nanargmax(np.abs(exact) > 0.5)])
+        exact, size = sign * exact, sign * size
         # Compared by a few digits first: rounding may fall on either side, so in two grids.
-        exact = values / size
         for grid in (0.0, 0.5):
             key = np.floor(exact * 1e9 + grid).tobytes()
             if key in seen:
-                other, other_size = seen[key]
-                first = frame[other].to_numpy(dtype=float, na_value=np.nan) / other_size
+                other, first, other_middle, other_size = seen[key]
                 if np.allclose(first, exact, rtol=SAME, atol=SAME, equal_nan=True):
-                    repeated.append((name, other, size / other_size))
+                    factor = size / other_size
+                    more = middle - factor * other_middle
+                    more = more if abs(more) > SAME * (abs(middle) + abs(size)) else 0.0
+                    repeated.append((name, other, factor, more))
                     break
         else:
             for grid in (0.0, 0.5):
-                seen.setdefault(np.floor(exact * 1e9 + grid).tobytes(), (name, size))
+                key = np.floor(exact * 1e9 + grid).tobytes()
+                seen.setdefault(key, (name, exact, middle, size))
     return repeated
 
 

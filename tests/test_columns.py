@@ -32,6 +32,8 @@ def subjects():
         (lambda d: d["x"], "'new' is 'x' in every row"),
         (lambda d: 1000 * d["x"], "'new' is 1000 times 'x' in every row"),
         (lambda d: -d["x"] / 3.6, "'new' is -0.277778 times 'x'"),
+        (lambda d: d["x"] + 273.15, "'new' is 'x' + 273.15 in every row"),
+        (lambda d: 32 - 1.8 * d["x"], "'new' is -1.8 times 'x' + 32 in every row"),
         (lambda d: d["who"].map({"ann": 1, "bob": 5, "cy": 2}), "same in all rows of a 'who'"),
     ],
 )
