@@ -51,6 +51,7 @@ class Verdict:
     checks: pd.DataFrame
     nothing_found: bool = False
     alternatives: tuple[str, ...] = ()
+    trials: str = ""  # how many of several agree
 
     def __str__(self) -> str:
         if self.nothing_found:
@@ -59,10 +60,10 @@ class Verdict:
                 "other columns."
             )
         if self.trustworthy:
-            return "Trustworthy: all checks are passed."
+            return f"Trustworthy: all checks are passed.{self.trials}"
         failed = self.checks.loc[~self.checks["passed"], "meaning"]
         also = f" Also consistent with the data: {'; '.join(self.alternatives)}."
-        return f"Not certain: {'; '.join(failed)}.{also if self.alternatives else ''}"
+        return f"Not certain: {'; '.join(failed)}.{also if self.alternatives else ''}{self.trials}"
 
 
 def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict:
@@ -141,7 +142,22 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     ]
     checks = pd.DataFrame(rows).set_index("check")
     nothing = not solution.used_features
-    return Verdict(bool(checks["passed"].all()), checks, nothing, other)
+    return Verdict(bool(checks["passed"].all()), checks, nothing, other, _agreeing(model))
+
+
+def _agreeing(model: Any) -> str:
+    """How many trials of the network found the equation but for its numbers, if there were several.
+
+    >>> from types import SimpleNamespace
+    >>> found = ["x*a(t) + 0.99", "x*a(t) + 1.01", "x*a(t)"]
+    >>> trials = pd.DataFrame({"method": "network", "equation": found})
+    >>> _agreeing(SimpleNamespace(trials_=trials, best_trial_=0))
+    ' 2 of 3 trials of the network found this form.'
+    """
+    trials = model.trials_
+    written = trials["equation"].str.replace(r"\b\d+\.\d*(e[-+]?\d+)?", "#", regex=True)
+    same = (written == written[model.best_trial_])[trials["method"] == "network"]
+    return f" {same.sum()} of {len(same)} trials of the network found this form." * (len(same) > 1)
 
 
 def _chance(
