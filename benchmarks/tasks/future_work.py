@@ -13,7 +13,10 @@ import pandas as pd
 from peql.chapters import future
 
 SECONDS = 5
-NEVER = [("peql.estimators.tabular", f"_SymbolicRegressor.{m}") for m in ("_searched", "_summed")]
+NEVER = [
+    *(("peql.estimators.tabular", f"_SymbolicRegressor.{m}") for m in ("_searched", "_summed")),
+    ("peql.engine.search", "search"),
+]
 SOURCES = ("chapters/protocol.py", "chapters/future.py")
 
 
