@@ -18,7 +18,7 @@ from ..datasets.pde import PROBLEMS, solve
 from ..equation.writing import error, scientific, tex, text
 from ..estimators import tabular as estimators
 from ..style import legend, look, styled
-from .pdes import title
+from .pdes import ROUNDING, title
 
 KEYS = ["equation", "noise", "seed", "method", "derivatives"]
 MEASURED = ["true_terms", "found", "coefficient_mse", "limit_coefficient_mse", "cpu_seconds"]
@@ -77,10 +77,9 @@ def errors(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
             for v in levels:
                 at = part[part["noise"] == v]
                 ratio = (at["coefficient_mse"] / at["limit_coefficient_mse"]).mean()
-                told = "" if np.isnan(ratio) else f" ({ratio:.2f})"
-                row[_level(v)] = (
-                    scientific(float(at["coefficient_mse"].median()), 1) + told if len(at) else ""
-                )
+                usual = float(at["coefficient_mse"].median()) if len(at) else np.nan
+                told = "" if np.isnan(ratio) or usual < ROUNDING else f" ({ratio:.2f})"
+                row[_level(v)] = error(usual, 1, ROUNDING) + told if len(at) else ""
     return pd.DataFrame.from_dict(table, orient="index")
 
 
@@ -98,6 +97,7 @@ def summary(rows: pd.DataFrame) -> str:
             f"5 % noise, in {much['true_terms'].sum()} of {len(much)} with more"
         )
     own = part[part["true_terms"] & part["method"].isin(["SEQL", "HEQL"])]
+    own = own[own["coefficient_mse"] > ROUNDING]
     ratio = own["coefficient_mse"] / own["limit_coefficient_mse"]
     lines.append(
         f"coefficient MSE of SEQL and HEQL with the true terms, relative to least squares that was "
