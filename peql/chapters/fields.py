@@ -15,7 +15,7 @@ from .. import datasets, results
 from ..analysis.comparison import has_true_terms
 from ..baselines import GroupSINDy, least_squares_limit
 from ..datasets.pde import PROBLEMS, solve
-from ..equation.writing import error, scientific, tex, text
+from ..equation.writing import error, tex, text
 from ..estimators import tabular as estimators
 from ..style import legend, look, styled
 from .pdes import ROUNDING, title
