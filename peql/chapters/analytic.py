@@ -213,8 +213,8 @@ def compared(protocol: pd.DataFrame, refined: pd.DataFrame) -> pd.DataFrame:
             for name, table in both:
                 runs = table[(table["function"] == function) & (table["model"] == model)]
                 errors = runs["test_mse_scaled"]
-                row[name, "best"] = scientific(errors.min(), 1) if len(runs) else "–"
-                row[name, "mean"] = scientific(errors.mean(), 1) if len(runs) else "–"
+                row[name, "best"] = bounded(errors.min()) if len(runs) else "–"
+                row[name, "mean"] = bounded(errors.mean()) if len(runs) else "–"
                 row[name, "found"] = f"{int(runs['true_terms'].sum())} of {len(runs)}"
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.columns = pd.MultiIndex.from_tuples(next(iter(rows.values())))
