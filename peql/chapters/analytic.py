@@ -253,14 +253,14 @@ def failures(cases: Cases) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def bounded(value: float) -> str:
+def bounded(value: float, floor: float = ROUNDING) -> str:
     """A squared error with one digit, for a narrow column; rounding error only by its bound.
 
     >>> bounded(3e-32), bounded(0.0159)
     ('<10⁻²⁰', '2×10⁻²')
     """
-    bound = scientific(ROUNDING, 1).removeprefix("1×")
-    return f"<{bound}" if value < ROUNDING else scientific(value, 1)
+    bound = scientific(floor, 1).removeprefix("1×")
+    return f"<{bound}" if value < floor else scientific(value, 1)
 
 
 def statistics(stored: pd.DataFrame) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from ..datasets.pde import PROBLEMS, solve
 from ..equation.writing import error, tex, text
 from ..estimators import tabular as estimators
 from ..style import legend, look, styled
+from .analytic import bounded
 from .pdes import ROUNDING, title
 
 KEYS = ["equation", "noise", "seed", "method", "derivatives"]
@@ -79,7 +80,7 @@ def errors(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
                 ratio = (at["coefficient_mse"] / at["limit_coefficient_mse"]).mean()
                 usual = float(at["coefficient_mse"].median()) if len(at) else np.nan
                 told = "" if np.isnan(ratio) or usual < ROUNDING else f" ({ratio:.2f})"
-                row[_level(v)] = error(usual, 1, ROUNDING) + told if len(at) else ""
+                row[_level(v)] = bounded(usual, ROUNDING) + told if len(at) else ""
     return pd.DataFrame.from_dict(table, orient="index")
 
 
