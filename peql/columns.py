@@ -206,7 +206,7 @@ def _repeated(frame: pd.DataFrame) -> list[tuple[Any, Any, float, float]]:
         if not size:
             continue
         exact = (values - middle) / size
-        sign = np.sign(exact[np.nanargmax(np.abs(exact) > 0.5)])
+        sign = np.sign(exact[np.argmax(np.abs(exact) > 0.5)])
         exact, size = sign * exact, sign * size
         # Compared by a few digits first: rounding may fall on either side, so in two grids.
         for grid in (0.0, 0.5):

@@ -193,8 +193,7 @@ def _analytic(table: pd.DataFrame | None, protocol: pd.DataFrame | None) -> Iter
         ours = np.nan if trials is None else trials["cpu_seconds"].median()
         again = np.nan if rerun is None else rerun["cpu_seconds"].median()
         where = ("speed", "f1 to f5", "seconds a trial", model)
-        apart = "a GPU there, one CPU core here"
-        yield Cell(*where, seconds, ours, again=again, apart=apart)
+        yield Cell(*where, seconds, ours, again=again, apart="a GPU there, one CPU core here")
 
 
 ROUNDED = 1.001  # a printed number is off by half a unit at most, give or take binary digits
