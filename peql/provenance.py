@@ -2,8 +2,9 @@
 
 A fingerprint covers every function, class and constant that can be reached by name from where a
 run begins, across the modules that are given. Each is taken as its syntax tree, without comments,
-docstrings, annotations and messages of errors. What a definition is called at the top of its
-module, and which module that is, does not count: a reference counts as what it refers to.
+docstrings, annotations, messages of errors and what follows Ctrl-C, after which there is no row.
+What a definition is called at the top of its module, and which module that is, does not count: a
+reference counts as what it refers to.
 A method counts where its class is reached and its name is used in anything that is: how a model is
 saved is no part of a table that saves none.
 """
@@ -299,10 +300,14 @@ class _Normaliser(ast.NodeTransformer):
             if isinstance(part, ast.Import | ast.ImportFrom):
                 scope |= dict(self.modules[self.module].bound(part))
         self.scopes.append(scope)
-        body = [self.visit(part) for part in node.body]
-        node.body = [part for part in body if part is not None]
+        node.body = list(self._visited(node.body))
         self.scopes.pop()
         return node
+
+    def _visited(self, body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+        for part in body:
+            new = self.visit(part)
+            yield from new if isinstance(new, list) else [new] if new is not None else []
 
     def _comprehension(self, node: ast.AST) -> ast.AST:
         targets = [part.target for part in node.generators]  # type: ignore[attr-defined]
@@ -323,6 +328,12 @@ class _Normaliser(ast.NodeTransformer):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         node.annotation = ast.Constant(None)
         return self.generic_visit(node)
+
+    def visit_Try(self, node: ast.Try) -> ast.AST | list[ast.stmt]:
+        node.handlers = [h for h in node.handlers if not _is_interrupt(h)]
+        if node.handlers or node.finalbody:
+            return self.generic_visit(node)
+        return list(self._visited([*node.body, *node.orelse]))
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         if isinstance(node.exc, ast.Call):  # its message computes nothing
@@ -377,6 +388,10 @@ def _stored(body: Iterable[ast.AST]) -> Iterator[str]:
             if isinstance(node, ast.ExceptHandler) and node.name:
                 yield node.name
             yield from _stored(ast.iter_child_nodes(node))
+
+
+def _is_interrupt(handler: ast.ExceptHandler) -> bool:
+    return isinstance(handler.type, ast.Name) and handler.type.id == "KeyboardInterrupt"
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -174,6 +174,13 @@ def test_comments_docstrings_annotations_and_messages_do_not_count(copied):
     assert engines() == before
 
 
+def test_what_follows_an_interrupt_does_not_count(copied):
+    before = engines()
+    kept = 'warnings.warn("interrupted: what the search found is kept", stacklevel=3)'
+    edit(copied / "estimators" / "tabular.py", kept, "outcomes = outcomes[:1]")
+    assert engines() == before
+
+
 def test_a_change_of_what_is_computed_counts_for_those_who_use_it(copied):
     before = engines()
     edit(copied / "nn" / "gates.py", "2 / 3", "1 / 3")

@@ -4,8 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import sympy
 import torch
 
+import peql
 from peql import primitives
 from peql.datasets import load, load_measured
 from peql.datasets.measured import TABLES
@@ -85,6 +87,19 @@ def test_interrupted_the_best_so_far_is_returned(monkeypatch):
     with pytest.warns(UserWarning, match="interrupted"):
         best = search(points(law, low, high, noise=0.01), progress=False)[0]
     assert not best.found_nothing
+
+
+def test_interrupted_in_training_what_the_search_found_is_kept(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("peql.estimators.tabular.train", interrupted)
+    x = np.tile(np.linspace(0, 4, 20), 3)
+    t = np.repeat([1.0, 2.0, 3.0], 20)
+    y = 3 * np.exp(-t * x) + 0.05 * np.random.default_rng(300).standard_normal(len(x))
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = peql.SEQL(random_state=300, verbose=False).fit(np.c_[x, t], y)
+    assert model.equation_.has(sympy.exp) and set(model.trials_["method"]) == {"search"}
 
 
 def test_with_little_effort_the_best_so_far_is_returned_whatever_the_clock_says(monkeypatch):

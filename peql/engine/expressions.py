@@ -159,27 +159,26 @@ class One(Expression):
 
 
 def _remember_hash(kind: type) -> None:
-    """Trees are looked up often: their hash is computed once.
+    """Trees are looked up often: what they are compared by is computed once.
 
     A weight's position is not a number of the form: 2 == 2.0, x**w2 is not x**2.
     """
     names = [f.name for f in fields(kind)]
 
-    def key(self) -> tuple:
-        own = (getattr(self, name) for name in names)
-        return (kind.__name__, isinstance(getattr(self, "w", None), int), *own)
-
-    def cached(self) -> int:
-        known = self.__dict__.get("_hash")
+    def key(self) -> tuple[int, tuple]:
+        known = self.__dict__.get("_key")
         if known is None:
-            known = hash(key(self))
-            object.__setattr__(self, "_hash", known)
+            own = (getattr(self, name) for name in names)
+            parts = (kind.__name__, isinstance(getattr(self, "w", None), int), *own)
+            known = hash(parts), parts
+            object.__setattr__(self, "_key", known)
         return known
 
+    def cached(self) -> int:
+        return key(self)[0]
+
     def equal(self, other: object) -> bool:
-        if self is other:
-            return True
-        return type(other) is kind and hash(self) == hash(other) and key(self) == key(other)
+        return self is other or (type(other) is kind and key(self) == key(other))
 
     kind.__hash__ = cached  # type: ignore[method-assign, assignment]
     kind.__eq__ = equal  # type: ignore[method-assign, assignment]

@@ -264,6 +264,7 @@ class Grammar:
             quadratic = Power(moved(x), 2.0)
             nested += [
                 Term((Power(moved(quadratic), -0.5),)),
+                Term((power(moved(Power(x, 2.0))),)),  # a coil's field, a profile of Moffat's
                 # a driven oscillator's amplitude
                 Term((Power(Mix(Power(Shift(Power(x, 2.0), 0), 2.0), Power(x, 2.0), 1), -0.5),)),
             ]

@@ -15,6 +15,7 @@ import numpy as np
 from .expressions import Evaluation, Expression, Rows
 
 DEPENDENT = 1e-10  # a column with less of its norm beyond the others adds nothing
+CANCELLED = 1e-2  # a column with less of its norm left has lost digits: it is projected once more
 SMALL_GAIN = 1e-4  # relative; two such steps in a row end a descent
 
 
@@ -52,20 +53,22 @@ def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def project(columns: Sequence[np.ndarray], y: np.ndarray) -> Projection:
-    """Gram–Schmidt, twice: as good as Householder's QR, and one batch."""
+    """Gram–Schmidt, twice where digits are lost: as good as Householder's QR, and one batch."""
     shape = np.broadcast_shapes(*(c.shape for c in columns), y.shape)
     k = len(columns)
     basis: list[np.ndarray] = []
     triangle = np.zeros((*shape[:-1], k, k))
     for j, column in enumerate(columns):
-        norm = np.sqrt(_dot(column, column))
+        norm = left = np.sqrt(_dot(column, column))
         v = column
-        for _ in range(2 if basis else 0):
+        for again in range(2 if basis else 0):
+            if again and not (left < CANCELLED * norm).any():
+                break
             for i, q in enumerate(basis):
                 h = _dot(q, v)
                 triangle[..., i, j] += h
                 v = v - h[..., None] * q
-        left = np.sqrt(_dot(v, v))
+            left = np.sqrt(_dot(v, v))
         good = left > DEPENDENT * norm
         triangle[..., j, j] = np.where(good, left, np.inf)
         basis.append(v * np.where(good, 1 / np.where(good, left, 1.0), 0.0)[..., None])

@@ -124,7 +124,8 @@ class Writer:
                     return self.unit("square", ((None, self.node(Power(g.g, float(half)))),))
                 rest = self.node(Power(g.g, g.w - 1)) if g.w > 2 else self.node(g.g)
                 return self.unit("product", inner, ((None, rest),))
-            if 2 * g.w == int(2 * g.w):
+            # Of a sum (x² + b)**1.5 reads better than the product of the sum and its root.
+            if 2 * g.w == int(2 * g.w) and (g.w < 1.5 or len(inner) == 1):
                 whole = self.node(Power(g.g, g.w - 0.5)) if g.w > 1.5 else self.node(g.g)
                 root = self.unit("sqrt", inner)
                 return self.unit("product", ((None, whole),), ((None, root),))

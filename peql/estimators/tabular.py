@@ -224,7 +224,11 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             fit = polish(fit, points) if self._refines else replace(fit, error=error)
             return replace(outcome, fit=fit, arranged=everything)
 
-        trained = self._trained(arranged_rows(centred=True), seed)
+        try:
+            trained = self._trained(arranged_rows(centred=True), seed)
+        except KeyboardInterrupt:
+            warnings.warn("interrupted: what the search found is kept", stacklevel=3)
+            return outcomes
         return outcomes + [on_all_rows(outcome) for outcome in trained]
 
     @property
