@@ -200,9 +200,7 @@ def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list
             if own in [form(found.equation, solution.features) for found in again.solutions_]:
                 continue
             error = np.mean((y[rest] - again.predict(X.iloc[rest])) ** 2)
-            kept = np.mean(
-                (y[rest] - _refitted(model, X, y, step, half).predict(X.iloc[rest])) ** 2
-            )
+            kept = np.mean((y[rest] - refitted(model, X, y, half).predict(X.iloc[rest])) ** 2)
         if error < kept:
             others.append(str(again.equation_))
     return [
@@ -227,13 +225,16 @@ def _steps(solution: Solution, X: pd.DataFrame) -> np.ndarray:
     return varying.groupby(list(solution.varying), sort=True).ngroup().to_numpy()
 
 
-def _refitted(
-    model: Any, X: pd.DataFrame, y: np.ndarray, step: np.ndarray, rows: np.ndarray
-) -> Any:
-    """The form with its numbers fitted to some of the rows; where t is on no grid, as it is."""
+def refitted(model: Any, X: pd.DataFrame, y: np.ndarray, rows: np.ndarray | None = None) -> Any:
+    """The model's form with its numbers fitted to other ``y``, or to some of the ``rows`` only.
+
+    Where t is on no grid the model is returned as it is.
+    """
     solution: Solution = model.solution_
     if solution.slopes is not None:
         return model
+    step = _steps(solution, X)
+    rows = np.arange(len(y)) if rows is None else rows
     x = solution.scales.features(X[list(solution.features)].to_numpy(dtype=float))
     index, mask = by_step(step, len(solution.weights), rows)
     arrays = x[index] * mask[..., None], y[index] / solution.scales.y * mask, mask
