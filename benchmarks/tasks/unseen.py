@@ -42,8 +42,8 @@ LAWS = {
         "y",
     ),
     "capillary": Law(
-        "2*s*cos(th)/(r*g*q)",
-        {"th": (0, 1.2), "q": (0.1, 1)},
+        "2*s*cos(theta)/(r*g*q)",
+        {"theta": (0, 1.2), "q": (0.1, 1)},
         {"s": (0.02, 0.08), "r": (0.8, 1.3), "g": (9, 10)},
         "y",
     ),
@@ -60,8 +60,8 @@ LAWS = {
         "y",
     ),
     "Compton": Law(
-        "l+h*(1-cos(th))",
-        {"th": (0, 3.1)},
+        "l+h*(1-cos(theta))",
+        {"theta": (0, 3.1)},
         {"l": (0.5, 2), "h": (0.2, 1)},
         "y",
     ),
@@ -144,8 +144,8 @@ LAWS = {
         "y",
     ),
     "Kepler": Law(
-        "p/(1+e*cos(th-q))",
-        {"th": (0, 6.28)},
+        "p/(1+e*cos(theta-q))",
+        {"theta": (0, 6.28)},
         {"p": (1, 3), "e": (0.1, 0.6), "q": (0, 2)},
         "y",
     ),
@@ -180,8 +180,8 @@ LAWS = {
         "y",
     ),
     "projectile": Law(
-        "v**2*sin(2*th)/g",
-        {"v": (5, 20), "th": (0.1, 1.4)},
+        "v**2*sin(2*theta)/g",
+        {"v": (5, 20), "theta": (0.1, 1.4)},
         {"g": (1.6, 24)},
         "y",
     ),
@@ -219,8 +219,8 @@ def TASKS() -> Iterator[dict[str, Any]]:
 
 
 def PARAMETERS() -> dict[str, Any]:
-    """What the model is set to, and the laws."""
-    return {"SEQL": peql.SEQL().get_params(), "laws": {k: law.form for k, law in LAWS.items()}}
+    """What the model is set to."""
+    return {"SEQL": peql.SEQL().get_params()}
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
@@ -246,6 +246,7 @@ def run(law: str, noise: float, seed: int) -> dict[str, Any]:
     leaves = float(np.sqrt(np.mean(left**2)) / np.std(clean))
     n_functions = len(model.equation_.atoms(sympy.core.function.AppliedUndef))
     return {
+        "true_law": given.form,
         "right_form": leaves < HOLDS and n_functions <= len(given.constants),
         "holds_the_law": leaves < HOLDS,
         "equation": str(model.equation_),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from itertools import combinations
 from typing import Any
@@ -16,6 +17,7 @@ from .. import results as stored
 from ..baselines import PlainSINDy
 from ..datasets import Dataset
 from ..datasets.classbench import LAWS, make_classbench
+from ..equation.tex import inline
 from ..equation.writing import error, tex, text
 from ..estimators.tabular import SEQL
 from ..style import styled
@@ -82,6 +84,26 @@ def misses(rows: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return table.set_index("law")
+
+
+def unseen(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each law that the search was never tuned on, and whether its form was found."""
+    table = {}
+    for (name, law), own in rows.groupby(["law", "true_law"]):
+        found = own.set_index("noise")["right_form"].map({True: "found", False: "missed"})
+        written = inline(sympy.parse_expr(law, local_dict=_names(law)))
+        table[name] = {"its form": written, **{f"{z:.0%} noise": found[z] for z in found.index}}
+    return pd.DataFrame.from_dict(table, orient="index")
+
+
+def _names(form: str) -> dict[str, sympy.Symbol]:
+    """The names in a law as symbols, also those that SymPy has another meaning for.
+
+    >>> sorted(_names("I*exp(-E*x)"))
+    ['E', 'I', 'x']
+    """
+    names = set(re.findall(r"[A-Za-z]\w*(?![\w(])", form)) - {"pi"}
+    return {name: sympy.Symbol(name) for name in names}
 
 
 def _parsed(equation: str) -> sympy.Expr:
