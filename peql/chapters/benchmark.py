@@ -16,7 +16,8 @@ from .. import results as stored
 from ..baselines import PlainSINDy
 from ..datasets import Dataset
 from ..datasets.classbench import LAWS, make_classbench
-from ..equation.writing import error, tex, text
+from ..equation.tex import inline
+from ..equation.writing import error
 from ..estimators.tabular import SEQL
 from ..style import styled
 
@@ -72,7 +73,7 @@ def _cell(rows: pd.DataFrame) -> str:
 def misses(rows: pd.DataFrame) -> pd.DataFrame:
     """The runs without the right form, each with what it found instead."""
     missed = rows[~rows["right_form"].astype(bool)]
-    found = [tex(text(_parsed(e), "#.2g")) for e in missed["equation"]]
+    found = [inline(_parsed(e), "#.2g") for e in missed["equation"]]
     table = pd.DataFrame(
         {
             "law": missed["law"].map(law_name),

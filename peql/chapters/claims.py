@@ -770,7 +770,7 @@ def rank_table() -> pd.DataFrame:
     shown = error.map(lambda v: scientific(v, 1)).rename(
         columns=lambda f: f"error, {tex(symbol(f))}"
     )
-    return shown.assign(parameters=size["f1"].astype(int)).rename_axis("rank", columns=None)
+    return shown.assign(parameters=size["f1"].astype(int)).rename_axis(index="rank", columns=None)
 
 
 def primitives_table() -> pd.DataFrame:
