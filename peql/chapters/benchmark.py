@@ -37,9 +37,9 @@ def progress(rows: pd.DataFrame, name: str) -> str:
     >>> progress(pd.DataFrame({"seed": [0, 0, 1]}), "classbench")
     '3 of the 320 runs of the list, from 2 seeds'
     """
-    n_seeds = rows["seed"].nunique()
-    seeds = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
-    return f"{len(rows)} of the {len(stored.tasks(name))} runs of the list, from {seeds}"
+    n_seeds, n_tasks = rows["seed"].nunique(), len(stored.tasks(name))
+    runs = "all" if len(rows) == n_tasks else f"{len(rows)} of the"
+    return f"{runs} {n_tasks} runs of the list, from {n_seeds} seed{'s' * (n_seeds != 1)}"
 
 
 def law_name(name: str) -> str:

@@ -433,9 +433,10 @@ def lowest_u_t() -> Verdict:
     if offered["model"].nunique() < 3:
         return Verdict(UNDECIDED, "the stored sweep has too few runs")
     u_t = offered.groupby(["equation", "cross_terms", "model"])["u_t_mse"]
-    ratio = u_t.max().unstack("model")[["SEQL", "HEQL"]].div(u_t.min().xs("SINDy", level=2), axis=0)
+    sindy_u_t = u_t.min().xs("SINDy", level=2)
+    ratio = u_t.max().unstack("model")[["SEQL", "HEQL"]].div(sindy_u_t, axis=0).to_numpy().max()
     holds = bool((u_t.min().unstack("model").idxmin(axis=1) == "SINDy").all())
-    within = f"SEQL and HEQL, refined, end within {ratio.max(axis=None) - 1:.0%} of it"
+    within = f"SEQL and HEQL, refined, end within {ratio - 1:.0%} of it"
     return judged(
         holds,
         f"there it is the least-squares limit; {within}",
@@ -524,7 +525,7 @@ def majority() -> Verdict:
     if few := too_few():
         return few
     share = trials().groupby(["function", "model"])["true_terms"].mean()
-    rare = [f"{model} on {function}" for (function, model), v in share.items() if v <= 0.5]
+    rare = [f"{case[1]} on {case[0]}" for case in share.index[share <= 0.5]]
     word = CONFIRMED if not rare else PARTLY if 2 * len(rare) < len(share) else CONTRADICTED
     reason = f"in more than half of them for {len(share) - len(rare)} of {len(share)} cases"
     return Verdict(word, reason + (f"; not {', '.join(rare)}" if rare else ""))

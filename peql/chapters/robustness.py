@@ -162,7 +162,7 @@ def summary(results: pd.DataFrame) -> str:
     words = outcome(results)
     n_missed, n_nothing = int((words != OUTCOMES[0]).sum()), int((words == "nothing").sum())
     if not n_missed:
-        return f"{told} None of the {len(results)} trials stored so far missed it."
+        return f"{told} None of the {len(results)} trials missed it."
     return f"{told} Of {n_missed} misses, {n_nothing} report no law rather than a wrong one."
 
 
