@@ -408,7 +408,9 @@ def linear_f1(seed: int = 0) -> Verdict:
 def linear_f2(seed: int = 0) -> Verdict:
     """Linear regression cannot find f2."""
     failed = analytic.polynomial_error(datasets.load("f2", random_state=seed)) > 1e-3
-    return judged(failed, "the same polynomial fails", "the same polynomial fits")
+    return judged(
+        failed, "a polynomial fitted at each t on its own fails", "such a polynomial fits it"
+    )
 
 
 def coefficients() -> Verdict:
@@ -498,7 +500,7 @@ def straight_latent() -> Verdict:
 
 
 def curved_latent() -> Verdict:
-    """The ReLU network makes it one-to-one, but not linear."""
+    """The ReLU network makes the latent variable one-to-one with the position, but not linear."""
     table = results.load("spring")
     r = table[table["model"] == "ReLU"]["r"]
     straight = int((r >= springs.LEAST_R_TORN).sum())
@@ -746,17 +748,17 @@ def summary(seed: int = 0) -> str:
     """What becomes of the claims and of the future work, in two sentences."""
     words, future = tally(seed), future_table()["verdict"]
     told = {
-        CONFIRMED: "{} are confirmed",
-        PARTLY: "{} hold in part",
-        CONTRADICTED: "{} are contradicted",
-        UNDECIDED: "{} need more runs than are stored",
+        CONFIRMED: "{} confirmed",
+        PARTLY: "{} confirmed in part",
+        CONTRADICTED: "{} contradicted",
+        UNDECIDED: "{} undecided, for want of stored runs",
     }
     *first, last = [told[word].format(words[word]) for word in told if words.get(word)]
     n_tested = sum(n for word, n in words.items() if word != UNTESTED)
     helped = int(future.str.contains("help").sum() - future.str.contains("not help").sum())
     return (
-        f"Of {n_tested} claims of the paper that can be put to the test, {', '.join(first)} and "
-        f"{last}. Of its {len(future)} suggestions for future work, all tried here, {helped} help."
+        f"Of the paper's claims {n_tested} can be put to the test: {', '.join(first)} and {last}. "
+        f"Of its {len(future)} suggestions for future work, all tried here, {helped} help."
     )
 
 

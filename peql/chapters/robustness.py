@@ -15,6 +15,7 @@ from .. import datasets
 from ..analysis import verdict
 from ..analysis.comparison import has_true_terms
 from ..datasets import Dataset
+from ..equation.tex import inline
 from ..equation.writing import scientific, symbol, tex, text
 from ..estimators import tabular as estimators
 from ..style import FOUND, legend, styled
@@ -313,7 +314,7 @@ def refusals(tables: pd.DataFrame) -> pd.DataFrame:
 
 def scaling(fits: pd.DataFrame) -> pd.DataFrame:
     """CPU time and peak memory of single fits, over what grows."""
-    shown = fits.assign(equation=[tex(text(sympy.parse_expr(e))) for e in fits["equation"]])
+    shown = fits.assign(equation=[inline(sympy.parse_expr(e)) for e in fits["equation"]])
     shown = shown.sort_values(["grows", "size"]).set_index(["grows", "size"])
     columns = {
         "table_rows": "rows of the table",
