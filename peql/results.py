@@ -260,7 +260,7 @@ def caption(name: str, table: pd.DataFrame | None = None) -> str:
     made = [f"`{each}`" for each in sorted(set(table["engine"].astype(str)))]
     parts = [f"Made by engine{'s' * (len(made) > 1)} {', '.join(made)}: "]
     if "seed" in table:
-        parts += [f"seeds {_ranges(table['seed'])}, "]
+        parts += [f"seed{'s' * (table['seed'].nunique() != 1)} {_ranges(table['seed'])}, "]
     n_trials = sorted(set(table["n_trials"]))
     each = " or ".join("one" if n == 1 else str(n) for n in n_trials)
     parts += [f"{each} trial{'s' * (n_trials != [1])} each, "]

@@ -37,6 +37,16 @@ def test_a_table_is_whole_as_csv(book) -> None:
     ]
 
 
+def test_the_names_of_an_index_stand_in_the_head_above_them(book) -> None:
+    index = pd.MultiIndex.from_tuples([("noise", 1)], names=["check", "limit"])
+    named = pd.DataFrame([[2, 3]], index=index, columns=["a", "b"])
+    both = named.rename_axis(columns="c").to_html()
+    shown = book.one_head(named.to_html())
+    assert book.as_csv(shown) == book.as_csv(named.to_html())
+    assert (shown.count("<tr"), named.to_html().count("<tr")) == (2, 3)
+    assert book.one_head(both) == both
+
+
 @pytest.mark.parametrize("address", ["", "https://example.org/a/b"])
 def test_one_address_decides_about_all_buttons(book, address: str) -> None:
     config = SimpleNamespace(html_theme_options={"repository_url": address, "launch_buttons": {}})
@@ -87,4 +97,5 @@ def test_a_single_panel_stays_whole(tmp_path: Path) -> None:
     figure.colorbar(ax.imshow([[0, 1], [1, 0]]))
     figure.savefig(tmp_path / "figure.svg")
     plt.close(figure)
-    assert extension("peql_panels").parts(tmp_path / "figure.svg") == ([], [])
+    entries, panels = extension("peql_panels").parts(tmp_path / "figure.svg")
+    assert (entries, len(panels)) == ([], 1)

@@ -74,17 +74,34 @@ def frame_tables(app: Any, page: str, template: str, context: dict[str, Any], tr
     def framed(match: re.Match[str]) -> str:
         nonlocal count
         count += 1
+        table = one_head(match.group())
         name = f"{page.replace('/', '-')}-{count}.csv"
         path = Path(app.outdir) / "tables" / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(as_csv(match.group()), encoding="utf-8")
+        path.write_text(as_csv(table), encoding="utf-8")
         link = f"{context['pathto'](f'tables/{name}', 1)}"
         return (
-            f'<div class="table-frame" tabindex="0">{match.group()}</div>'
+            f'<div class="table-frame" tabindex="0">{table}</div>'
             f'<p class="table-csv"><a href="{link}" download>this table as CSV</a></p>'
         )
 
     context["body"] = TABLE.sub(framed, context["body"])
+
+
+def one_head(table: str) -> str:
+    """A table of pandas whose row of index names is part of the row above it."""
+    head = re.search(r"<thead>(.*?)</thead>", table, re.DOTALL)
+    rows = re.findall(r"<tr[^>]*>.*?</tr>", head[1], re.DOTALL) if head else []
+    if head is None or len(rows) != 2:
+        return table
+    upper, lower = (re.findall(r"<th[^>]*>(.*?)</th>", row, re.DOTALL) for row in rows)
+    if len(upper) != len(lower) or any(
+        a.strip() and b.strip() for a, b in zip(upper, lower, strict=True)
+    ):
+        return table
+    names = "".join(f"<th>{a.strip() or b.strip()}</th>" for a, b in zip(upper, lower, strict=True))
+    whole = f'<thead>\n<tr style="text-align: right;">{names}</tr>\n</thead>'
+    return table.replace(head.group(), whole, 1)
 
 
 def as_csv(table: str) -> str:

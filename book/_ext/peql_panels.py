@@ -57,6 +57,8 @@ def add_panels(app: Any, page: str, template: str, context: dict[str, Any], tree
         legend, panels = parts(Path(app.srcdir) / files[name])
         if not panels:
             return match.group()
+        if len(panels) == 1:
+            return match.group().replace("<img", '<img class="single"', 1)
         entries = "".join(_shown(link, [box], ENTRY, "a line of the legend") for box in legend)
         columns = "".join(
             _shown(link, boxes, PANEL, f"panel {k} of {len(panels)}: {html.unescape(alt)}")
@@ -82,15 +84,16 @@ def _shown(link: str, boxes: list[Box], scale: float, alt: str) -> str:
 
 
 def parts(path: Path) -> tuple[list[Box], list[list[Box]]]:
-    """The entries of the legend, and for each column of panels what shows it; none if it is one.
+    """The entries of the legend, and for each column of panels what shows it; none of a drawing.
 
-    A column that shares the first one's axis is shown with that one's labels beside it.
+    A column that shares the first one's axis is shown with that one's labels beside it; a single
+    one is the whole.
     """
     root = ElementTree.parse(path).getroot()
     width, height = map(float, root.attrib["viewBox"].split()[2:])
     columns = _columns(root, width)
     if len(columns) < 2:
-        return [], []
+        return [], [[Box(0, 0, width, height)]] * len(columns)
     texts = [text for group in _groups(root, "legend_") for text in _texts(group)]
     legend = [(text.left, text.bottom) for text in texts]
     top = max((y for _, y in legend), default=-4) + 4

@@ -47,11 +47,11 @@ def set_up() -> None:
     pd.set_option("display.width", 1000)
 
 
-def with_origin(table: pd.DataFrame, name: str) -> None:
-    """Show a table made from ``results/<name>.csv``, and under it what made that."""
+def with_origin(table: Any, *names: str) -> None:
+    """Show a table made from ``results/<name>.csv``, one or more, and under it what made those."""
     from IPython.display import Markdown, display
 
-    display(table, Markdown(results.caption(name)))
+    display(table, *(Markdown(results.caption(name)) for name in names))
 
 
 def sentences(table: pd.DataFrame) -> Any:

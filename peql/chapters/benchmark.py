@@ -18,7 +18,7 @@ from ..baselines import PlainSINDy
 from ..datasets import Dataset
 from ..datasets.classbench import LAWS, make_classbench
 from ..equation.tex import inline
-from ..equation.writing import error, tex, text
+from ..equation.writing import error
 from ..estimators.tabular import SEQL
 from ..style import styled
 
@@ -38,9 +38,9 @@ def progress(rows: pd.DataFrame, name: str) -> str:
     >>> progress(pd.DataFrame({"seed": [0, 0, 1]}), "classbench")
     '3 of the 320 runs of the list, from 2 seeds'
     """
-    n_seeds = rows["seed"].nunique()
-    seeds = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
-    return f"{len(rows)} of the {len(stored.tasks(name))} runs of the list, from {seeds}"
+    n_seeds, n_tasks = rows["seed"].nunique(), len(stored.tasks(name))
+    runs = "all" if len(rows) == n_tasks else f"{len(rows)} of the"
+    return f"{runs} {n_tasks} runs of the list, from {n_seeds} seed{'s' * (n_seeds != 1)}"
 
 
 def law_name(name: str) -> str:
@@ -74,7 +74,7 @@ def _cell(rows: pd.DataFrame) -> str:
 def misses(rows: pd.DataFrame) -> pd.DataFrame:
     """The runs without the right form, each with what it found instead."""
     missed = rows[~rows["right_form"].astype(bool)]
-    found = [tex(text(_parsed(e), "#.2g")) for e in missed["equation"]]
+    found = [inline(_parsed(e), "#.2g") for e in missed["equation"]]
     table = pd.DataFrame(
         {
             "law": missed["law"].map(law_name),

@@ -19,7 +19,7 @@ from ..equation.writing import error, tex, text
 from ..estimators import tabular as estimators
 from ..style import legend, look, styled
 from .analytic import bounded
-from .pdes import ROUNDING, title
+from .pdes import ROUNDING, U_T, title
 
 KEYS = ["equation", "noise", "seed", "method", "derivatives"]
 MEASURED = ["true_terms", "found", "coefficient_mse", "limit_coefficient_mse", "cpu_seconds"]
@@ -198,7 +198,7 @@ def chaos_limits() -> pd.DataFrame:
     cases = {
         "the paper's derivatives": paper,
         "the same, on twice as many values of t": finer,
-        "the same, but u_t by splines of degree 7": mixed,
+        f"the same, but {U_T} by splines of degree 7": mixed,
         "all accurate": accurate,
     }
     return pd.DataFrame.from_dict(

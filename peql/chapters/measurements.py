@@ -138,12 +138,24 @@ def fit_live(name: str, *, seed: int) -> tuple[Measured, Any]:
     return data, model.fit(data.X, data.y)
 
 
+def with_error(value: float, error: float) -> str:
+    """A number with its standard error, to the first digit of that.
+
+    >>> with_error(447.6, 12.3), with_error(0.08213, 0.0042), with_error(3.0, float("nan"))
+    ('450 ± 10', '0.082 ± 0.004', '3')
+    """
+    if not (np.isfinite(error) and error > 0):
+        return f"{value:.3g}"
+    places = -int(np.floor(np.log10(error)))
+    return " ± ".join(f"{round(v, places):.{max(places, 0)}f}" for v in (value, error))
+
+
 def with_errors(model: Any) -> pd.DataFrame:
     """Each group's constants with their standard errors."""
     value, error = model.coefficients_, model.coefficient_errors_
     return pd.DataFrame(
         {
-            name: [f"{v:.2g} ± {e:.1g}" for v, e in zip(value[name], error[name], strict=True)]
+            name: [with_error(v, e) for v, e in zip(value[name], error[name], strict=True)]
             for name in value
         },
         index=value.index,

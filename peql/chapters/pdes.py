@@ -21,6 +21,7 @@ from . import paper
 from .analytic import Cases, in_terms
 from .recording import record
 
+U_T = tex("u_t")  # at the head of a column
 ROUNDING = 1e-14  # derivatives amplify rounding: a squared error below this differs by machine
 
 
@@ -87,14 +88,14 @@ def terms_found(cases: Cases) -> pd.DataFrame:
     rows = {}
     for name, (data, models) in cases.items():
         rows[title(name), "true"] = {
-            "u_t": in_terms(text(expand_cross_terms(data.equation))),
+            U_T: in_terms(text(expand_cross_terms(data.equation))),
             "terms": "",
         }
         for model, fitted in models.items():
             found = expand_cross_terms(fitted.equation_)
             right = has_true_terms(found, data)
             rows[title(name), model] = {
-                "u_t": in_terms(text(found)),
+                U_T: in_terms(text(found)),
                 "terms": "the true ones" if right else "wrong",
             }
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -106,17 +107,17 @@ def errors(cases: Cases, *, cross_terms: bool) -> pd.DataFrame:
     for name, (data, models) in cases.items():
         limit = least_squares_limit(data)
         rows[title(name), "limit"] = {
-            "u_t": scientific(limit.y_mse),
+            U_T: scientific(limit.y_mse),
             "coefficients": scientific(limit.coefficient_mse),
         }
         for model, fitted in models.items():
             rows[title(name), model] = {
-                "u_t": scientific(u_t_mse(fitted, data)),
-                "u_t, paper": _printed("u_t", _case(name, cross_terms), model),
+                U_T: scientific(u_t_mse(fitted, data)),
+                f"{U_T}, paper": _printed("u_t", _case(name, cross_terms), model),
                 "coefficients": _coefficient_error(fitted, data),
                 "coefficients, paper": _printed("coefficient", _case(name, cross_terms), model),
             }
-    columns = ["u_t", "u_t, paper", "coefficients", "coefficients, paper"]
+    columns = [U_T, f"{U_T}, paper", "coefficients", "coefficients, paper"]
     return pd.DataFrame.from_dict(rows, orient="index")[columns].fillna("")
 
 
@@ -182,9 +183,9 @@ def sindy_grids() -> pd.DataFrame:
             model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
             coefficients = coefficient_mse(model.equation_, model.coefficients_, data)
             rows[title(name), f"{n_x} × {n_t}"] = {
-                "terms": ", ".join(sorted(model.terms_)),
-                "u_t": scientific(u_t_mse(model, data), 3),
-                "u_t, paper": scientific(
+                "terms": ", ".join(map(tex, sorted(model.terms_))),
+                U_T: scientific(u_t_mse(model, data), 3),
+                f"{U_T}, paper": scientific(
                     paper.table("pde_mse", "u_t", f"{name}_cross", "SINDy"), 3
                 ),
                 "coefficients": scientific(coefficients, 3),
@@ -208,7 +209,7 @@ def plain_sindy(equations: Iterable[str]) -> pd.DataFrame:
         for model, label in ((PlainSINDy, "plain"), (GroupSINDy, "group sparsity")):
             fitted = model(varying=data.varying).fit(data.X_train, data.y_train)
             row[f"terms, {label}"] = str(len(fitted.terms_))
-            row[f"u_t MSE, {label}"] = scientific(u_t_mse(fitted, data), 1)
+            row[f"{U_T} MSE, {label}"] = scientific(u_t_mse(fitted, data), 1)
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -222,7 +223,7 @@ def derivative_limits(equations: Iterable[str]) -> pd.DataFrame:
         row = rows[title(name)] = {}
         for derivatives in ("paper", "accurate"):
             limit = least_squares_limit(datasets.load(name, derivatives=derivatives))
-            row[f"u_t, {derivatives}"] = error(limit.y_mse, 1, ROUNDING)
+            row[f"{U_T}, {derivatives}"] = error(limit.y_mse, 1, ROUNDING)
             row[f"coefficients, {derivatives}"] = error(limit.coefficient_mse, 1, ROUNDING)
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -235,12 +236,13 @@ def statistics(results: pd.DataFrame) -> pd.DataFrame:
     ):
         rows[case_title(str(name), bool(cross)), str(model)] = {
             "true terms": f"{trials['true_terms'].sum()} of {len(trials)}",
-            "worst u_t MSE / limit": _ratio(trials, "u_t_mse"),
+            f"worst {U_T} MSE / limit": _ratio(trials, "u_t_mse"),
             "worst coefficient MSE / limit": _ratio(trials, "coefficient_mse"),
             "seconds, median": f"{trials['cpu_seconds'].median():.0f}",
             "slowest": f"{trials['cpu_seconds'].max():.0f}",
         }
-    return pd.DataFrame.from_dict(rows, orient="index").sort_index()
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    return table.sort_index(key=lambda level: level.str.lower())
 
 
 def missed_trials(results: pd.DataFrame) -> pd.DataFrame:
@@ -254,7 +256,7 @@ def missed_trials(results: pd.DataFrame) -> pd.DataFrame:
             "model": missed["model"].tolist(),
             "seed": missed["seed"].tolist(),
             "found": [tex(text(sympy.parse_expr(found), "#.2g")) for found in missed["found"]],
-            "u_t MSE / limit": [
+            f"{U_T} MSE / limit": [
                 scientific(ratio, 1) for ratio in missed["u_t_mse"] / missed["limit_u_t_mse"]
             ],
         }

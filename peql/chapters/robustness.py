@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import sympy
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -14,6 +15,7 @@ from .. import datasets
 from ..analysis import verdict
 from ..analysis.comparison import has_true_terms
 from ..datasets import Dataset
+from ..equation.tex import inline
 from ..equation.writing import scientific, symbol, tex, text
 from ..estimators import tabular as estimators
 from ..style import FOUND, legend, styled
@@ -96,8 +98,6 @@ def misses(results: pd.DataFrame) -> pd.DataFrame:
 
     Numbers are left out: forms that differ in them alone are one.
     """
-    import sympy
-
     missed = results[~results["true_terms"].astype(bool)]
     forms = [tex(text(_form(sympy.parse_expr(str(found))))) for found in missed["equation"]]
     counted = (
@@ -127,8 +127,6 @@ def error_ratios(results: pd.DataFrame) -> pd.DataFrame:
 
 def _form(expression: Any) -> Any:
     """The expression with every decimal number replaced by 1."""
-    import sympy
-
     return expression.xreplace({n: sympy.Integer(1) for n in expression.atoms(sympy.Float)})
 
 
@@ -165,7 +163,7 @@ def summary(results: pd.DataFrame) -> str:
     words = outcome(results)
     n_missed, n_nothing = int((words != OUTCOMES[0]).sum()), int((words == "nothing").sum())
     if not n_missed:
-        return f"{told} None of the {len(results)} trials stored so far missed it."
+        return f"{told} None of the {len(results)} trials missed it."
     return f"{told} Of {n_missed} misses, {n_nothing} report no law rather than a wrong one."
 
 
@@ -250,8 +248,7 @@ def verdict_limits(tables: pd.DataFrame) -> pd.DataFrame:
             rows.append(
                 {
                     "check": name,
-                    "limit": "none" if limit is None else f"{limit:g}",
-                    "present": limit == tried[1],
+                    "limit": _limit(limit, present=tried[1]),
                     "wrongly trusted": int((trusted & ~right).sum()),
                     "right but refused": int((~trusted & right).sum()),
                 }
@@ -261,8 +258,16 @@ def verdict_limits(tables: pd.DataFrame) -> pd.DataFrame:
         "wrongly trusted": (halves & ~right).sum(),
         "right but refused": (~halves & right).sum(),
     }
-    rows.append({"check": "random halves", "limit": "none", "present": False, **counts})
+    rows.append({"check": "random halves", "limit": "none", **counts})
     return pd.DataFrame(rows).set_index(["check", "limit"])
+
+
+def _limit(limit: float | None, present: float) -> str:
+    """
+    >>> _limit(None, 3.0), _limit(2.0, 3.0), _limit(3.0, 3.0)
+    ('none', '2', '3, the present one')
+    """
+    return "none" if limit is None else f"{limit:g}{', the present one' * (limit == present)}"
 
 
 def _trusted(tables: pd.DataFrame, other: dict[str, float | None]) -> pd.Series:
@@ -309,7 +314,8 @@ def refusals(tables: pd.DataFrame) -> pd.DataFrame:
 
 def scaling(fits: pd.DataFrame) -> pd.DataFrame:
     """CPU time and peak memory of single fits, over what grows."""
-    shown = fits.sort_values(["grows", "size"]).set_index(["grows", "size"])
+    shown = fits.assign(equation=[inline(sympy.parse_expr(e)) for e in fits["equation"]])
+    shown = shown.sort_values(["grows", "size"]).set_index(["grows", "size"])
     columns = {
         "table_rows": "rows of the table",
         "cpu_seconds": "CPU seconds",

@@ -21,10 +21,10 @@ from matplotlib.figure import Figure
 from .. import datasets, results
 from ..baselines import GroupSINDy
 from ..datasets import analytic, pde
-from ..equation.writing import ROUNDING, error, scientific, symbol, tex, text
+from ..equation.writing import ROUNDING, scientific, symbol, tex, text
 from ..style import styled
 from . import paper, pdes
-from .analytic import in_terms
+from .analytic import best_printed, bounded, in_terms
 
 SWEEPS = ("analytic", "pde", "spring")
 PDES = ("advection_diffusion", "burgers")
@@ -58,11 +58,6 @@ class Cell(NamedTuple):
     again: float = np.nan
     rounding: float = 0.0
     apart: str = ""
-
-    @property
-    def ratio(self) -> float:
-        """Ours / paper; NaN where ours is not measured."""
-        return self.ours / self.paper
 
     @property
     def outcome(self) -> str:
@@ -175,13 +170,16 @@ def _analytic(table: pd.DataFrame | None, protocol: pd.DataFrame | None) -> Iter
                 where = ("analytic_mse", function, kind, model)
                 yield Cell(*where, printed, ours, again=again, apart=apart)
             worst = np.nan if trials is None else trials["coefficient_error"].max()
-            best = _best_printed(rerun)
+            found = None if rerun is None else rerun[rerun["true_terms"]]
+            best = [] if found is None else best_printed(found, function, model)
             for k, value in enumerate(t):
                 point = _nearest(analytic.paper_grid(), value)
                 true = _true_equation(analytic, benchmark.equation, function, point)
                 printed = paper.equation("analytic_equations", function, model, index=k)
                 error = np.abs(number_errors(printed, true)).max()
-                again = np.abs(number_errors(best[k], true)).max() if best else np.nan
+                again = np.nan
+                if best:
+                    again = np.abs(number_errors(sympy.parse_expr(best[k]), true)).max()
                 what = f"t = {value}"
                 written = _written("analytic_equations", function, model, k), text(true)
                 rounding = 0.0005 if function in ("f1", "f2") else 0.005
@@ -192,20 +190,12 @@ def _analytic(table: pd.DataFrame | None, protocol: pd.DataFrame | None) -> Iter
         trials, rerun = _trials(table, model=model), _trials(protocol, model=model)
         ours = np.nan if trials is None else trials["cpu_seconds"].median()
         again = np.nan if rerun is None else rerun["cpu_seconds"].median()
-        where = ("speed", "f1 to f5", "seconds a trial", model)
+        where = ("speed", "all functions", "seconds a trial", model)
         yield Cell(*where, seconds, ours, again=again, apart="a GPU there, one CPU core here")
 
 
+EXACT = 1e-10  # the error of a number below which it is rounding
 ROUNDED = 1.001  # a printed number is off by half a unit at most, give or take binary digits
-
-
-def _best_printed(trials: pd.DataFrame | None) -> list[sympy.Expr]:
-    """The printed equations of the best trial that found the terms, picked as the paper does."""
-    found = None if trials is None else trials[trials["true_terms"]]
-    if found is None or found.empty:
-        return []
-    best = found.iloc[found["test_mse_scaled"].to_numpy().argmin()]
-    return [sympy.parse_expr(part) for part in best["printed"].split(" | ")]
 
 
 def _pde(table: pd.DataFrame | None) -> Iterator[Cell]:
@@ -295,12 +285,23 @@ def shown(cells: Iterable[Cell], name: str) -> pd.DataFrame:
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for cell in sorted(chosen, key=lambda cell: MODELS.index(cell.model)):
         what = cell.what.replace("u_t", tex("u_t"))
-        row = rows[cell.model, _name(cell.where), what] = {"paper": scientific(cell.paper, 3)}
+        row = rows[cell.model, _name(cell.where), what] = {"paper": _paper(cell.paper)}
         if with_again:
-            row["its protocol, here"] = _number(cell.again)
-        row["with refinement"] = _number(cell.ours)
-        row["outcome"] = cell.apart or cell.outcome
+            row["its protocol, here"] = _number(cell.again) + _marked(cell.outcome_again)
+        row["with refinement"] = _number(cell.ours) + _marked(cell.outcome)
+        if any(other.apart for other in chosen):
+            row["not compared because"] = cell.apart
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _marked(outcome: str) -> str:
+    """An outcome behind its number."""
+    return "" if outcome == APART else f", {outcome}"
+
+
+def _paper(value: float) -> str:
+    """A number of the paper as it prints it."""
+    return scientific(value, 3) if value < 1 else f"{value:.0f}"
 
 
 def equations(cells: Iterable[Cell], name: str, model: str) -> pd.DataFrame:
@@ -315,9 +316,8 @@ def equations(cells: Iterable[Cell], name: str, model: str) -> pd.DataFrame:
             "error, paper": scientific(cell.paper, 1),
         }
         if not np.isnan(cell.again):
-            row["its protocol, here"] = _number(cell.again)
-        row["with refinement"] = _number(cell.ours)
-        row["outcome"] = cell.outcome
+            row["its protocol, here"] = _number(cell.again, EXACT) + _marked(cell.outcome_again)
+        row["with refinement"] = _number(cell.ours, EXACT) + _marked(cell.outcome)
     return pd.DataFrame.from_dict(rows, orient="index").fillna("–")
 
 
@@ -355,7 +355,7 @@ def picture(cells: Iterable[Cell]) -> Figure:
     """
     chosen = [cell for cell in cells if not cell.apart]
     tables = [name for name in TITLES if any(cell.table == name for cell in chosen)]
-    figure, ax = plt.subplots(figsize=(8, 0.75 * len(tables) + 1.2))
+    figure, ax = plt.subplots(figsize=(6.4, 0.75 * len(tables) + 1.2))
     for place, name in enumerate(tables):
         for side, marker, column in ((-0.2, "o", "ours"), (0.2, "D", "again")):
             label = {"ours": "with refinement", "again": "the paper's protocol, here"}[column]
@@ -379,8 +379,8 @@ def picture(cells: Iterable[Cell]) -> Figure:
                     label=f"{outcome}, {label}",
                 )
     ax.axvline(1, color="black", linewidth=1)
-    ax.set(xscale="log", xlabel=f"ours / paper (below {LEAST:g}: drawn there)")
-    ax.set_yticks(range(len(tables)), [TITLES[name] for name in tables])
+    ax.set(xscale="log", xlabel=f"ours / paper; less than {LEAST:g} is drawn there")
+    ax.set_yticks(range(len(tables)), [TITLES[name].replace(", ", ",\n") for name in tables])
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
     handles, labels = ax.get_legend_handles_labels()
@@ -389,19 +389,22 @@ def picture(cells: Iterable[Cell]) -> Figure:
     return figure
 
 
-def worse(cells: Iterable[Cell]) -> pd.DataFrame:
-    """The cells where the paper's number is the smaller one; none leaves the table empty."""
+def worse(cells: Iterable[Cell], column: str = "ours") -> pd.DataFrame:
+    """The cells where the paper's number is the smaller one; none leaves the table empty.
+
+    ``column`` is "ours", with refinement, or "again", the paper's protocol.
+    """
     rows = [
         {
             "table": TITLES[cell.table],
             "where": f"{_name(cell.where)}, {cell.what}",
             "model": cell.model,
             "paper": scientific(cell.paper, 3),
-            "here": _number(cell.ours),
-            "ratio": _number(cell.ratio),
+            "here": _number(getattr(cell, column)),
+            "ratio": _number(getattr(cell, column) / cell.paper),
         }
-        for cell in sorted(cells, key=lambda cell: cell.ratio, reverse=True)
-        if cell.outcome == BEHIND
+        for cell in sorted(cells, key=lambda cell: getattr(cell, column) / cell.paper, reverse=True)
+        if cell.judge(getattr(cell, column)) == BEHIND
     ]
     return pd.DataFrame(rows, columns=["table", "where", "model", "paper", "here", "ratio"])
 
@@ -449,9 +452,11 @@ def _tex(equation: str) -> str:
     return in_terms(equation.replace("psi", "psi_")).replace("psi_", r"\psi_")
 
 
-def _number(value: float, missing: str = "not measured") -> str:
+def _number(value: float, floor: float = ROUNDING) -> str:
     if np.isnan(value):
-        return missing
-    if value < ROUNDING:
-        return error(value, 1)
-    return f"{value:.2g}" if 0.01 <= value < 1000 else scientific(value, 1)
+        return "not measured"
+    if value < floor:
+        return bounded(value, floor)
+    if 0.01 <= value < 1000:
+        return f"{value:.2g}" if value < 100 else f"{value:.0f}"
+    return scientific(value, 1)

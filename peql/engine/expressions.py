@@ -22,7 +22,6 @@ PER_CALL = 4000  # numbers that could be computed while a call to NumPy begins, 
 FAR_FROM_ZERO = 5.0  # ranges away from 0; from there on exp and sin take centred arguments
 
 
-SHORT_EXPONENTS = (2.0, -1.0, 0.5)
 PLAIN_EXPONENTS = (3.0, 4.0, -2.0, -0.5, 1.5)
 
 
@@ -235,10 +234,6 @@ class Rows:
             middle = (low + high) / 2
             self.centres[g] = middle if abs(middle) > FAR_FROM_ZERO * (high - low) else 0.0
         return self.centres[g]
-
-
-class OutOfDomain(Exception):
-    """A part without weights is not defined at these rows."""
 
 
 def value(g: Expression, rows: Rows) -> np.ndarray:

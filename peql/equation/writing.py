@@ -52,9 +52,12 @@ def tex(equation: str) -> str:
 
     >>> tex("-2.621*x**2 - 2.995*x + sin(a(t)*u_xx)")
     '\\(-2.621\\,x^{2} - 2.995\\,x + \\sin(a(t)\\,u_{xx})\\)'
+    >>> tex("3e+02*x")
+    '\\(3\\cdot 10^{2}\\,x\\)'
     """
     equation = re.sub(r"\*\*(\w+)", r"^{\1}", equation).replace("*", r"\,")
     equation = re.sub(r"_(\w+)", r"_{\1}", equation)
+    equation = re.sub(r"(?<=\d)e([+-]\d+)", lambda m: rf"\cdot 10^{{{int(m[1])}}}", equation)
     named = re.sub(r"\b(sin|cos|exp|log)\b", r"\\\1", equation)
     # A long sum becomes several formulas, between which a line can break.
     terms = re.split(r" (?=[+-] (?![^()]*\)))", named) if len(named) > LONG else [named]
