@@ -140,3 +140,48 @@ def test_no_cell_of_written_csv_is_a_formula(tmp_path):
     assert list(again) == ["=cmd()", "x"]
     assert again["=cmd()"].tolist() == [*HOSTILE[:5], "' =1"]  # a return would begin a row
     assert again["x"].tolist() == table["x"].tolist()  # numbers stay numbers
+
+
+# --- dates -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "note"),
+    [
+        (["3/4/2024", "03/14/2024"], "'when' holds dates as month/day/year, '03/14/2024' for one"),
+        (["4/3/2024", "14/03/2024"], "'when' holds dates as day/month/year, '14/03/2024' for one"),
+        (["04-03-2024", "14-03-2024 00:00"], "day/month/year"),
+        (["3/4/2024 12:00 AM", "3/14/2024 12:00 AM"], "month/day/year"),
+        (["2024/03/04", "2024/3/14"], "year/month/day"),
+    ],
+)
+def test_dates_whose_order_is_seen_are_dates(tmp_path, written, note):
+    (tmp_path / "a.csv").write_text("x,when\n" + "".join(f"1,{day}\n" for day in written) + "1,\n")
+    notes = []
+    when = read_table(tmp_path / "a.csv", notes)["when"]
+    assert when.dropna().tolist() == [pd.Timestamp("2024-03-04"), pd.Timestamp("2024-03-14")]
+    assert when.isna().tolist() == [False, False, True]
+    assert note in notes[0]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [["03/04/2024", "04/05/2024"], ["14/03/2024", "03/14/2024"], ["3/14/24", "4/1/24"],
+     ["2/30/2024", "3/14/2024"]],
+)  # fmt: skip
+def test_dates_that_are_not_clear_stay_text_and_it_is_said_what_to_do(tmp_path, written):
+    (tmp_path / "a.csv").write_text("x,when\n" + "".join(f"1,{day}\n" for day in written))
+    notes = []
+    assert read_table(tmp_path / "a.csv", notes)["when"].tolist() == written
+    assert notes == [
+        f"'when' looks like dates, but {written[0]!r} is not clear: it stays text; "
+        "write dates as 2024-12-31"
+    ]
+
+
+def test_what_is_no_date_stays_as_it_is(tmp_path):
+    texts = ["1/2", "north", "1.5 m", "12/31/2024b"]
+    (tmp_path / "a.csv").write_text("x,what\n" + "".join(f"1,{text}\n" for text in texts))
+    notes = []
+    assert read_table(tmp_path / "a.csv", notes)["what"].tolist() == texts
+    assert not notes

@@ -131,6 +131,18 @@ def test_labels_are_points_with_bars_not_lines(labelled):
     assert report.summary(model, X, y).loc["t", "smallest"] == ""
 
 
+def test_the_page_of_labels_leaves_out_what_needs_an_order(labelled, seql, f1):
+    for model, y, ordered in ((labelled[0], labelled[2], False), (seql, f1.y_train, True)):
+        X = labelled[1] if model is labelled[0] else f1.X_train
+        judged, explained = verdict(model, X, y, repeats=0), model.explain()
+        simpler = trade_off(model, y)
+        page = report.page(model, y, judged, model.jumps(), simpler, {}, explained=explained)
+        assert ("Jumps and corners" in page) == ordered
+        assert ("What the coefficients are" in page) == ordered
+        assert "standard error of a" in page and "_error" not in page
+        assert "<td>yes</td>" in page and "True" not in page and "None<" not in page
+
+
 def test_the_table_of_labels_is_safe_for_a_spreadsheet(labelled):
     model, _, _ = labelled
     table = report.coefficients_with_errors(model)

@@ -11,6 +11,8 @@ import peql
 from peql import primitives
 from peql.datasets import load, load_measured
 from peql.datasets.measured import TABLES
+from peql.engine import search as search_module
+from peql.engine import varpro
 from peql.engine.criterion import information
 from peql.engine.search import search
 
@@ -147,6 +149,29 @@ def test_rows_may_be_ragged():
     data.y[0, 20:] = torch.nan
     data.x[0, 20:] = torch.nan
     assert search(data, progress=False)[0].exact
+
+
+def test_many_steps_are_solved_a_few_at_a_time_with_the_same_result(monkeypatch):
+    """What takes memory does not go with the number of steps."""
+    data = points(lambda x, p: p[0] * np.exp(-p[1] * x), 0, 4, n_steps=41, noise=0.05)
+    seen = []
+
+    def exchange(columns, rows, *arguments, donors=None, **more):
+        if donors is not None and len(rows.x) != search_module.SAMPLE_STEPS:
+            seen.append(len(rows.x))
+        return varpro.exchange(columns, rows, *arguments, donors=donors, **more)
+
+    monkeypatch.setattr(search_module, "exchange", exchange)
+    kinds = ["one", "identity", "exp", "product"]
+    whole = search(data, kinds=kinds, progress=False)[0]
+    assert set(seen) == {41}
+    seen.clear()
+    monkeypatch.setattr(search_module, "BLOCK", 10 * data.y.shape[1])
+    blocks = search(data, kinds=kinds, progress=False)[0]
+    assert set(seen) == {10, 11} and sum(seen) % 41 == 0
+    assert blocks.text == whole.text == "exp(w0*x0)"
+    np.testing.assert_allclose(blocks.weights, whole.weights, atol=1e-6)
+    np.testing.assert_allclose(blocks.error, whole.error, rtol=1e-9)
 
 
 def test_forms_that_interpolate_six_rows_do_not_hide_the_law():

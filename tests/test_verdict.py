@@ -1,5 +1,7 @@
 """The verdict tells good data from noise."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,16 @@ import peql
 from peql import primitives as P
 from peql import results
 from peql.analysis.comparison import form
-from peql.analysis.verdict import MARGIN, _chance, _refitted, _steps, trade_off, verdict
+from peql.analysis.verdict import (
+    CHANCE,
+    MARGIN,
+    _chance,
+    _order,
+    _refitted,
+    _steps,
+    trade_off,
+    verdict,
+)
 from peql.chapters import robustness
 from peql.columns import select
 from peql.engine.formula import Formula, Unit
@@ -119,6 +130,44 @@ def test_a_form_is_fitted_again_to_some_of_the_rows(data):
     assert error[half].mean() < ((y - model.predict(data.X_train)) ** 2)[half].mean()
     assert error.mean() < 1.5 * ((y - model.predict(data.X_train)) ** 2).mean()
     assert again.equation_ == model.equation_
+
+
+def test_values_of_x_that_are_measured_again_are_not_more_of_them():
+    """Through two values of x any form with two numbers goes."""
+    random = np.random.default_rng(0)
+    t, x = np.repeat([1.0, 2.0, 3.0], 60), random.choice([1.0, 2.0], 180)
+    X, y = pd.DataFrame({"x": x, "t": t}), t * x**2 + t + 0.05 * random.standard_normal(180)
+    settings = {"primitives": ["one", "identity"], "method": "search"}
+    model = peql.SEQL(varying="t", random_state=0, verbose=False, **settings).fit(X, y)
+    judged = verdict(model, X, y, repeats=0)
+    assert judged.checks.loc["rows for each number fitted", "value"] < 2
+    assert not judged.trustworthy and "too many numbers" in str(judged)
+
+
+RESIDUALS = {
+    "noise": (lambda x, random: random.standard_normal(len(x)), False),
+    "noise that grows": (lambda x, random: np.exp(x) * random.standard_normal(len(x)), False),
+    "rounding": (lambda x, random: np.round(20 * x, 1) - 20 * x, False),
+    "rounding error": (lambda x, random: 1e-13 * np.sin(9 * x), False),
+    "drift": (lambda x, random: np.cumsum(random.standard_normal(len(x))), True),
+    "ripple": (lambda x, random: 1e-6 * np.sin(9 * x), True),
+    "corner in noise": (lambda x, random: np.abs(x - 2) + random.standard_normal(len(x)), True),
+}
+
+
+@pytest.mark.parametrize("name", RESIDUALS)
+def test_residuals_in_order_are_told_from_noise(name):
+    make, in_order = RESIDUALS[name]
+    t, x = np.repeat([1.0, 2.0], 100), np.tile(np.linspace(0.03, 4, 100), 2)
+    left = make(x, np.random.default_rng(0))
+    y = 20 * x + left
+    for k in (1.0, 2.0):
+        own = t == k
+        left[own] -= np.polyval(np.polyfit(x[own], left[own], 1), x[own])
+    names = {"varying": ("t",), "features": ("x",), "used_features": ("x",)}
+    line = SimpleNamespace(source="stacked", slopes=None, labels=None, **names)
+    chance = _order(line, pd.DataFrame({"x": x, "t": t}), y, left)
+    assert (chance < CHANCE) == in_order
 
 
 # --- the tables that try it ------------------------------------------------------------------

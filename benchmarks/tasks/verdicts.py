@@ -52,6 +52,7 @@ CHECKS = {
     "rows_per_number": "rows for each number",
     "certainty": "size of",
     "pattern": "share of the residuals' variance",
+    "order": "chance of residuals so much in order",
     "margin": "how much better than any other form",
     "beyond_plain": "how much better than lines",
     "halves": "random halves",

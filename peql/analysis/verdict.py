@@ -12,6 +12,7 @@ import pandas as pd
 import sympy
 import torch
 from scipy import stats
+from scipy.spatial import KDTree
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import KFold, cross_val_predict
@@ -39,6 +40,11 @@ PATTERN = 0.25
 MARGIN = 6.0
 NEGLIGIBLE = 1e-6  # share of y's variance; a pattern in smaller residuals does not matter
 ROWS = 3000  # rows, at most, in which a pattern is looked for
+FLIPS = 4000  # of the residuals' signs at random: enough to see a chance of one in 1000
+BENDS = 6  # of a curve through the residuals along a column
+MOST_COLUMNS = 8  # along which the residuals are looked at, those in the equation first
+NEIGHBOURS = 2  # of each row, whose residuals are compared with its own
+EXACT = 1e-10  # of the size of y: smaller residuals are rounding
 CERTAINLY = 1e15  # a larger ratio of a coefficient to its error says no more
 LEAST_HALF = 6  # rows of each t in half of a table that are enough to fit it again
 
@@ -71,7 +77,8 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
 
     It must explain rows that it did not see, and those as well as the ones it saw; need few numbers
     for many rows; have coefficients that stand out of their errors; leave residuals in which a
-    generic model (extremely randomised trees, cross-validated) finds no pattern; be the only form
+    generic model (extremely randomised trees, cross-validated) finds no pattern, and whose signs
+    are random along the columns; be the only form
     that fits, better than straight lines and parabolas in each column; and be found again in random
     halves of the rows, ``repeats`` times.
     """
@@ -111,10 +118,10 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
         ),
         _check(
             "rows for each number fitted",
-            len(y) / max(numbers, 1),
+            _different(solution, X) / max(numbers, 1),
             "at least",
             ROWS_PER_NUMBER,
-            "it has too many numbers for these rows",
+            "it has too many numbers for so few different rows",
         ),
         *_certainty(model),
         _check(
@@ -123,6 +130,13 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
             "at most",
             PATTERN,
             "a pattern remains in what it does not explain",
+        ),
+        _check(
+            "chance of residuals so much in order",
+            _order(solution, X, y, residual),
+            "at least",
+            CHANCE,
+            "what it does not explain is no noise: neighbouring rows err alike",
         ),
         _check(
             "how much better than any other form, by the criterion",
@@ -331,6 +345,110 @@ def _pattern(solution: Solution, X: pd.DataFrame, residual: np.ndarray) -> float
     target = residual[chosen] / np.std(residual[chosen])
     predicted = cross_val_predict(trees, table[chosen], target, cv=folds)
     return float(1 - np.mean((target - predicted) ** 2) / np.var(target))
+
+
+def _different(solution: Solution, X: pd.DataFrame) -> int:
+    """How many rows differ in what the equation sees: a measurement again shows no other x.
+
+    Through two values of x any form with two numbers goes, however often they were measured.
+    """
+    seen = [*solution.used_features, *(v for v in solution.varying if v in X)]
+    return len(X[list(dict.fromkeys(seen))].drop_duplicates())
+
+
+def _order(solution: Solution, X: pd.DataFrame, y: np.ndarray, residual: np.ndarray) -> float:
+    """The chance that noise leaves residuals so alike among neighbours or along the columns.
+
+    Noise may be larger at some rows than at others, but is as likely above as below: what random
+    signs would have made of the residuals is what chance gives. A form that is near the law leaves
+    a curve, one that follows a drift of the instrument leaves the rest of the drift. This shows in
+    many rows, long before it is a large share of the residuals.
+    """
+    floor = max(EXACT**2 * float(np.mean(y**2)), 2 * _digits(y) ** 2 / 12)
+    if solution.source == "meta":  # its coefficients are lines between kinks
+        floor = max(floor, NEGLIGIBLE * float(np.var(y)))
+    if np.mean(residual**2) <= floor or len(y) < 20:
+        return 1.0
+    step, random = _steps(solution, X), np.random.default_rng(0)
+    if solution.slopes is not None:  # t on no grid: rows of other t are neighbours, too
+        step = np.zeros(len(y), dtype=int)
+    chosen = _some_steps(step, random)
+    along = solution.varying if solution.slopes is not None else ()
+    names = list(dict.fromkeys([*solution.used_features, *along, *solution.features]))
+    columns = X.iloc[chosen][names[:MOST_COLUMNS]].to_numpy(dtype=float)
+    step, residual = step[chosen], residual[chosen] / np.std(residual)
+    place = np.empty_like(columns)  # of a row among those of its step, from -1 to 1
+    for k in np.unique(step):
+        here = step == k
+        ranks = stats.rankdata(columns[here], axis=0)
+        place[here] = (2 * ranks - 1) / here.sum() - 1
+    flips = random.choice([-1.0, 1.0], size=(FLIPS, len(residual)))
+    flipped = np.vstack([residual, flips * residual])
+    found = [
+        _alike(place, step, flipped),
+        *(_along(curve, flipped) for curve in _curves(place, step)),
+    ]
+    return min(1.0, len(found) * min(found))
+
+
+def _digits(y: np.ndarray) -> float:
+    """What y is a multiple of, a power of ten, 0 if there is none: it was written so.
+
+    >>> _digits(np.array([1.25, 3.5, 10.0])), _digits(np.array([np.pi, 1.0]))
+    (0.01, 0.0)
+    """
+    for k in range(-3, 10):
+        scaled = y * 10.0**k
+        rounding = 8 * np.finfo(float).eps * np.maximum(np.abs(scaled), 1)
+        if (np.abs(scaled - np.round(scaled)) <= rounding).all():
+            return 10.0**-k
+    return 0.0
+
+
+def _some_steps(step: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Rows of as many whole steps as make ``ROWS``, of one that has more as many at random."""
+    order = random.permutation(step.max() + 1)[step]
+    rows = np.lexsort((random.random(len(step)), order))
+    return np.sort(rows[:ROWS])
+
+
+def _alike(place: np.ndarray, step: np.ndarray, residuals: np.ndarray) -> float:
+    """The share of ``residuals`` (case, row) whose neighbours are as alike as in the first.
+
+    >>> line = np.linspace(-1, 1, 50)[:, None]
+    >>> flips = np.random.default_rng(0).choice([-1.0, 1.0], size=(999, 50))
+    >>> _alike(line, np.zeros(50), np.vstack([np.ones(50), flips]))
+    0.001
+    """
+    apart = np.column_stack([place, 10.0 * place.shape[1] * step])  # no neighbours across steps
+    near = KDTree(apart).query(apart, k=min(NEIGHBOURS + 1, len(apart)))[1][:, 1:]
+    pairs = np.column_stack([np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()])
+    pairs = np.unique(np.sort(pairs[step[pairs[:, 0]] == step[pairs[:, 1]]], axis=1), axis=0)
+    one, other = pairs[pairs[:, 0] != pairs[:, 1]].T
+    return _as_large(np.array([r[one] @ r[other] for r in residuals]))
+
+
+def _curves(place: np.ndarray, step: np.ndarray) -> list[np.ndarray]:
+    """Smooth curves (row, curve) that residuals may follow: at all steps alike, and at each."""
+    bends = range(1, BENDS + 1)
+    own = [np.polynomial.Legendre.basis(k)(place) for k in bends]
+    both = [(place[:, i] * place[:, j])[:, None] for i in range(place.shape[1]) for j in range(i)]
+    alike = np.hstack([*own, *both])
+    at_each = (alike[:, :, None] * (step[:, None] == np.unique(step))[:, None]).reshape(
+        len(step), -1
+    )
+    sets = [alike, at_each] if at_each.shape[1] > alike.shape[1] else [alike]
+    return [curves for curves in sets if 2 * curves.shape[1] <= len(step)]
+
+
+def _along(curves: np.ndarray, residuals: np.ndarray) -> float:
+    """The share of ``residuals`` (case, row) that follow the ``curves`` as closely as the first."""
+    basis = np.linalg.qr(curves)[0]
+    return _as_large(((residuals @ basis) ** 2).sum(axis=1))
+
+
+def _as_large(cases: np.ndarray) -> float:
+    return float(np.mean(cases >= cases[0] * (1 - 1e-12)))
 
 
 # --- error against complexity ----------------------------------------------------------------

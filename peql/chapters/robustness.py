@@ -228,6 +228,7 @@ LIMITS: dict[str, tuple[str, bool, tuple[float, float, float]]] = {
     "rows_per_number": ("rows for each number", True, (1.0, verdict.ROWS_PER_NUMBER, 4.0)),
     "certainty": ("size / standard error", True, (2.0, verdict.CERTAIN, 5.0)),
     "pattern": ("pattern in the residuals", False, (0.5, verdict.PATTERN, 0.1)),
+    "order": ("chance of the residuals' order", True, (1e-5, verdict.CHANCE, 1e-2)),
     "margin": ("better than other forms by", True, (3.0, verdict.MARGIN, 10.0)),
     "beyond_plain": ("better than parabolas by", True, (0.0, verdict.MARGIN, 10.0)),
 }
@@ -275,8 +276,8 @@ def _trusted(tables: pd.DataFrame, other: dict[str, float | None]) -> pd.Series:
     passed = ~tables["nothing_found"].astype(bool)
     for check, (_, large, tried) in LIMITS.items():
         limit = other.get(check, tried[1])
-        if limit is not None:
-            value = tables[check] if check in tables else pd.Series(np.nan, tables.index)
+        if limit is not None and check in tables:
+            value = tables[check]
             value = value.fillna(np.inf) if check == "certainty" else value  # no coefficient varies
             passed &= value >= limit if large else value <= limit
     if "halves" not in other and "halves" in tables:

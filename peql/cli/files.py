@@ -28,6 +28,17 @@ _NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
 _WITH_COMMA = re.compile(_NUMBER.format(","))
 _WITH_POINT = re.compile(_NUMBER.format(r"\."))
 _GROUPED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")
+# Dates that pandas would guess at: two numbers and a year in either order, then perhaps a time.
+_YEAR_LAST = re.compile(
+    r"(?P<first>\d{1,2})(?P<sign>[/-])(?P<second>\d{1,2})(?P=sign)(\d{4})(?=$|[ T])"
+)
+_YEAR_FIRST = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?=$|[ T])")
+_SHORT_YEAR = re.compile(r"\d{1,2}([/-])\d{1,2}\1\d{2}(?=$|[ T])")
+_ISO = {
+    "year/month/day": r"\1-\2-\3",
+    "month/day/year": r"\4-\1-\3",
+    "day/month/year": r"\4-\3-\1",
+}
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -67,7 +78,62 @@ def read_table(path: Path, notes: list[str] | None = None) -> pd.DataFrame:
         ) from error
     if table.empty:
         raise ValueError(f"{path} has no rows: expected a header and at least two rows")
-    return unguarded(table)
+    return dated(unguarded(table), notes)
+
+
+def dated(table: pd.DataFrame, notes: list[str] | None = None) -> pd.DataFrame:
+    """With moments in place of text such as 12/31/2024, or 31/12/2024, if a column has only such.
+
+    Which number is the month must be seen: one of the dates has a day after the 12th. Else the
+    column stays text, and ``notes`` say what to do.
+
+    >>> notes = []
+    >>> dated(pd.DataFrame({"day": ["03/14/2024", "04/01/2024"]}), notes)["day"].dt.day.tolist()
+    [14, 1]
+    >>> _ = dated(pd.DataFrame({"day": ["03/04/2024", "04/01/2024"]}), notes)
+    >>> print(*notes, sep="\\n")
+    'day' holds dates as month/day/year, '03/14/2024' for one
+    'day' looks like dates, but '03/04/2024' is not clear: it stays text; write dates as 2024-12-31
+    """
+    notes = [] if notes is None else notes
+    read = {}
+    for name, column in table.items():
+        texts = column.dropna()
+        if len(texts) and all(isinstance(value, str) for value in texts):
+            moments, note = _moments(column.str.strip())
+            notes += [f"{name!r} {note}"] * bool(note)
+            read.update({name: moments} if moments is not None else {})
+    return table.assign(**read) if read else table
+
+
+def _moments(column: pd.Series) -> tuple[pd.Series | None, str]:
+    """The moments that all texts are, in one known order, and what is to be said of them."""
+    texts = column.dropna()
+    unclear = (
+        f"looks like dates, but {texts.iloc[0]!r} is not clear: it stays text; write dates as "
+        "2024-12-31"
+    )
+    if texts.str.match(_YEAR_FIRST).all():
+        layout, order, shown = _YEAR_FIRST, "year/month/day", texts.iloc[0]
+    elif texts.str.match(_YEAR_LAST).all():
+        layout, parts = _YEAR_LAST, texts.str.extract(_YEAR_LAST)
+        late = {
+            "day/month/year": parts["first"].astype(int) > 12,
+            "month/day/year": parts["second"].astype(int) > 12,
+        }
+        seen = [order for order in late if late[order].any()]
+        if len(seen) != 1:
+            return None, unclear
+        order = seen[0]
+        shown = texts[late[order].to_numpy()].iloc[0]
+    else:
+        return None, unclear if texts.str.match(_SHORT_YEAR).all() else ""
+    iso = column.str.replace(layout, _ISO[order], regex=True)
+    try:
+        moments = pd.to_datetime(iso, format="mixed", utc=True).dt.tz_localize(None)
+    except (ValueError, OverflowError):  # there is no such day, or time
+        return None, unclear
+    return moments, f"holds dates as {order}, {shown!r} for one"
 
 
 def _with_extra(path: Path, extra: str, read: Any) -> pd.DataFrame:

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["coefficients", "fits", "residuals", "slider", "trade_off"]  # figures, and what is below
 
 MOST_ROWS = 200  # of a table in the page; the CSV file has them all
+IN_WORDS = {
+    "agrees_with_the_rows": "agrees with the rows",
+    "train_error": "mean squared error",
+    "unexplained": "unexplained share",
+    "worse_by": "worse by",
+}
 
 
 @dataclass(frozen=True)
@@ -239,14 +245,15 @@ def page(
     """The report as HTML that needs no other file and no network; the equation is MathML."""
     pictures = "\n".join(_figure(caption, figure) for caption, figure in drawn.values())
     none = "<p>None.</p>"
+    labels = has_labels(model)  # between labels there is nothing to explain, and no jump
     sections = {
         "": pictures,
         "Numbers that do not vary": _table(model.constants_, index=True),
         "What the coefficients are": (
-            "" if explained is None else _table(explanations_table(explained)) or none
+            "" if explained is None or labels else _table(explanations_table(explained)) or none
         ),
         "What was checked": _table(checks(judged), index=True),
-        "Jumps and corners": _table(jumps_table(breaks)) if len(breaks) else none,
+        "Jumps and corners": "" if labels else _table(jumps_table(breaks)) or none,
         "Runners-up": _table(runners_up(model)) or none,
         "Error against complexity": _table(equations(table)),
         "Coefficients and their standard errors": _table(
@@ -281,7 +288,7 @@ def _table(
     """HTML of its first rows, every cell escaped; "" if there are none."""
     if not len(table) or not len(table.columns):
         return ""
-    written = table.head(MOST_ROWS).to_html(
+    written = _to_read(table.head(MOST_ROWS)).to_html(
         index=index,
         header=header,
         escape=True,
@@ -294,6 +301,31 @@ def _table(
         link = f" <a href='{html.escape(file)}'>{html.escape(file)}</a> has all." if file else ""
         written += f"<p>{rest}{link}</p>"
     return written
+
+
+def _to_read(table: pd.DataFrame) -> pd.DataFrame:
+    """With yes and no, with blanks for what there is not, and with headings in words.
+
+    >>> table = pd.DataFrame({"a": [1.5], "a_standard_error": [None]}, pd.Index([8473.0], name="t"))
+    >>> print(_to_read(table))
+    t       a standard error of a
+    8473  1.5
+    """
+    kinds = {c: table[c].map({True: "yes", False: "no"}) for c in table if table[c].dtype == bool}
+    kinds |= {
+        c: table[c].astype(object).where(table[c].notna(), "")
+        for c in table
+        if table[c].dtype == object
+    }
+    named = table.assign(**kinds).rename(columns=_in_words)
+    if named.index.dtype.kind == "f":
+        named.index = named.index.map("{:.10g}".format).rename(named.index.name)
+    return named.rename_axis(index=None, columns=named.index.name)
+
+
+def _in_words(column: str) -> str:
+    coefficient, error, _ = column.partition("_standard_error")
+    return f"standard error of {coefficient}" if error else IN_WORDS.get(column, column)
 
 
 def _figure(caption: str, figure: Figure | None) -> str:

@@ -46,6 +46,7 @@ MOST_REDUCED = 8  # likewise
 FEW_CONSTANTS = 3  # of each step: most laws have no more
 MARGIN = 0.1  # of the range, in which a form should be defined too
 WORK = 3e9  # numbers computed at an effort of 1: about a minute; most tables need a fifth
+BLOCK = 2**18  # numbers of a column that are computed with at once, where each step is by itself
 MOST_PATTERNS = 6  # of signs of weights that are followed
 
 
@@ -320,11 +321,29 @@ def on_all_steps(m: Model, rows: Rows, judge: Judge) -> Model:
     steps = _spread(len(rows.x), SAMPLE_STEPS)
     near = np.abs(np.arange(len(rows.x))[:, None] - steps[None]).argmin(1)
     start = replace(m, w=m.w[near], c=m.c[near], sse=np.full(len(near), np.inf))
-    if all(kind == "free" for kind in m.kinds) and m.w.shape[1] and not any(m.shared):
+    if any(kind != "free" for kind in m.kinds) or any(m.shared):
+        return solve(start, rows, 40, own)
+    solved = []
+    for at, part in _blocks(rows):
         # Steps far from their neighbours try what every sampled step found.
-        w, _ = exchange(m.columns, rows, start.w, start.sse, 30, goal, donors=m.w)
-        start = replace(start, w=w)
-    return solve(start, rows, 40, own)
+        w, sse = start.w[at], start.sse[at]
+        w, _ = exchange(m.columns, part, w, sse, 30, goal[at], donors=m.w)
+        solved.append(solve(replace(start, w=w, c=start.c[at], sse=sse), part, 40, own[at]))
+    w, c, sse = (
+        np.concatenate([getattr(one, name) for one in solved]) for name in ("w", "c", "sse")
+    )
+    return replace(start, w=w, c=c, sse=sse)
+
+
+def _blocks(rows: Rows) -> Iterator[tuple[slice, Rows]]:
+    """The rows of neighbouring steps, of at least two: as many as take up little memory at once."""
+    n_steps, n_points = rows.y.shape
+    n = max(2, BLOCK // n_points)
+    starts = range(0, max(n_steps - 1, 1), n)  # a last step alone joins those before it
+    for first, last in zip(starts, [*starts[1:], n_steps], strict=True):
+        at = slice(first, last)
+        arrays = rows.x[at], rows.y[at], rows.mask[at]
+        yield at, Rows(*arrays, centres=rows.centres, work=rows.work)
 
 
 def told(pool: list[State]) -> str:
