@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sympy
+from scipy import special
 from sklearn.base import clone
 from small import QUICK
 
@@ -84,8 +85,8 @@ def test_standard_errors_are_saved(tmp_path, fitted_to_noise):
 # --- jumps and corners -----------------------------------------------------------------------
 
 
-def describe(t, values, error=0.0):
-    found = [_describe(b, t) for b in find_breaks(t, values, np.full(len(t), error))]
+def describe(t, values, error=0.0, **how):
+    found = [_describe(b, t) for b in find_breaks(t, values, np.full(len(t), error), **how)]
     return [(d["kind"], d["t"], d["size"]) for d in found]
 
 
@@ -143,6 +144,52 @@ def test_breaks_do_not_depend_on_units(scale):
     t = np.unique(paper_grid(32))
     found = describe(scale * t, scale * 3 * np.sign(t))
     assert found == [("jump", pytest.approx(0, abs=1e-9 * scale), pytest.approx(6 * scale))]
+
+
+def ringing_step(t, place):
+    """A step of the waves that fit between the values: it takes two of them, and rings."""
+    waves = (t - place) / (t[1] - t[0])
+    return 2 / np.pi * special.sici(np.pi * waves)[0]
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-3, 0.03])
+@pytest.mark.parametrize("place", [-0.4, 0.0, 0.73])
+def test_a_jump_of_a_smoothed_curve_is_found_though_it_rings(place, error):
+    """Its standard errors do not know of the ringing."""
+    random = np.random.default_rng(5)
+    t = np.linspace(-3, 3, 64)
+    values = ringing_step(t, place) + 0.3 * t + error * random.standard_normal(len(t))
+    [new] = find_breaks(t, values, np.full(len(t), error), smoothed=True)
+    found = _describe(new, t)
+    assert found["kind"] == "jump" and found["low"] <= place <= found["high"]
+    assert found["size"] == pytest.approx(2, abs=0.35)
+    assert describe(t, values, error) != describe(t, values, error, smoothed=True)
+
+
+@pytest.mark.parametrize("function", SMOOTH.values(), ids=SMOOTH.keys())
+@pytest.mark.parametrize("stated", [1.0, 0.25])
+@pytest.mark.parametrize("error", [1e-3, 0.1])
+def test_smoothed_curves_have_no_breaks_if_their_errors_are_understated(function, stated, error):
+    """Smoothing makes neighbours' errors alike, and standard errors too small."""
+    random = np.random.default_rng(5)
+    t = np.linspace(-3, 3, 128)
+    rough = np.convolve(random.standard_normal(len(t) + 2), [0.5, 0.7, 0.5], "valid")
+    assert describe(t, function(t) + error * rough, stated * error, smoothed=True) == []
+
+
+def test_a_peak_is_no_jump_however_wide_the_gap():
+    t = np.linspace(-3, 3, 64)
+    peak = np.exp(-((t / (t[1] - t[0])) ** 2) / 2)
+    kinds = [kind for kind, *_ in describe(t, 1 + peak, 1e-3, smoothed=True)]
+    assert "jump" not in kinds
+
+
+def test_parallel_sides_that_never_meet_are_a_jump():
+    """Their difference has roots, though none where it is real."""
+    t = np.linspace(-3, 3, 64)
+    [(kind, place, size)] = describe(t, np.where(t < 0, 0.0, 1 + 0.05 * t**2))
+    assert (kind, place) == ("jump", pytest.approx(0, abs=0.05))
+    assert size == pytest.approx(1, abs=0.01)
 
 
 def test_jumps_of_a_model(seql, heql, eql):

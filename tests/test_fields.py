@@ -4,9 +4,11 @@ import warnings
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 import sympy
 
+import peql
 from peql import HEQL, SEQL
 from peql.baselines import coefficient_mse, least_squares_limit
 from peql.datasets import _series, expand_cross_terms, from_field, load
@@ -361,6 +363,20 @@ def test_a_material_boundary_is_a_jump():
     assert right and largest["kind"] == "jump"
     assert largest["low"] <= 0 <= largest["high"]
     assert largest["size"] == pytest.approx(-1.5, abs=0.1)
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.01, 0.1])
+def test_a_material_boundary_is_the_only_jump_of_a_noisy_field(tmp_path, noise):
+    """It takes two of the field's shortest waves, and rings beside itself."""
+    how = {"order": 2, "derivatives": "auto", "noise": noise, "random_state": 300}
+    data = load("decay_boundary", **how)
+    model = SEQL(varying="x", method="search", random_state=0, verbose=False)
+    table = model.fit(data.X_train, data.y_train).jumps()
+    [found] = table.to_dict("records")
+    assert found["kind"] == "jump" and found["low"] <= 0 <= found["high"]
+    assert found["size"] == pytest.approx(-1.5, abs=0.1 + 3 * found["error"])
+    model.save(tmp_path / "model.npz")
+    pd.testing.assert_frame_equal(peql.load(tmp_path / "model.npz").jumps(), table)
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.05])

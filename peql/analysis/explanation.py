@@ -29,14 +29,19 @@ COLUMNS = ["coefficient", "low", "high", "expression", "error", "verdict"]
 
 
 def explain(
-    solution: Solution, coefficients: Sequence[str] | None = None, progress: bool = False
+    solution: Solution,
+    coefficients: Sequence[str] | None = None,
+    progress: bool = False,
+    *,
+    smoothed: bool = False,
 ) -> pd.DataFrame:
     """A formula of t for each coefficient function, piece by piece between jumps and corners.
 
     A row each: the ``coefficient``, the piece from ``low`` to ``high``, the ``expression`` (SymPy),
     its ``error`` (root mean square, relative to the coefficient's) and the ``verdict``, which says
     "consistent" only if the formula agrees with the values within their standard errors. Between
-    labels there is nothing to explain: the table is empty.
+    labels there is nothing to explain: the table is empty. Jumps of a ``smoothed`` field's
+    coefficients are looked for as ``jumps`` does.
     """
     if solution.t.shape[1] != 1:
         raise ValueError(
@@ -50,7 +55,9 @@ def explain(
         name: (solution.coefficients[name].to_numpy(), errors[name].to_numpy())
         for name in (names if solution.labels is None else ())
     }
-    pieces = [(name, *curve, p) for name, curve in curves.items() for p in _pieces(t, *curve)]
+    pieces = [
+        (name, *curve, p) for name, curve in curves.items() for p in _pieces(t, *curve, smoothed)
+    ]
     rows = []
     hidden = None if progress else True
     for name, values, error, piece in tqdm(pieces, "explaining", disable=hidden, leave=False):
@@ -60,9 +67,11 @@ def explain(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _pieces(t: np.ndarray, values: np.ndarray, errors: np.ndarray) -> Iterator[slice]:
+def _pieces(
+    t: np.ndarray, values: np.ndarray, errors: np.ndarray, smoothed: bool
+) -> Iterator[slice]:
     start = 0
-    for b in find_breaks(t, values, errors):
+    for b in find_breaks(t, values, errors, smoothed=smoothed):
         yield slice(start, b.last + 1)
         start = b.first
     yield slice(start, len(t))

@@ -108,12 +108,17 @@ class Solved:
     def jumps(self) -> pd.DataFrame:
         """Jumps and corners of the coefficient functions, see ``peql.analysis.breaks``."""
         check_is_fitted(self)
-        return jumps(self.solution_)
+        return jumps(self.solution_, smoothed=self._smoothed)
 
     def explain(self, coefficients: Sequence[str] | None = None) -> pd.DataFrame:
         """What each coefficient function itself is, where that can be said."""
         check_is_fitted(self)
-        return explain(self.solution_, coefficients, progress=self.verbose)
+        return explain(self.solution_, coefficients, progress=self.verbose, smoothed=self._smoothed)
+
+    @property
+    def _smoothed(self) -> bool:
+        """Whether the rows are those of a field, whose coefficients are as smooth as its waves."""
+        return getattr(self, "_field", None) is not None
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to ``path``: arrays and JSON, no code. See ``peql.load``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -542,6 +542,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             "best_trial": self.best_trial_,
             "prunings": self.prunings_.to_dict(orient="list"),
             "alternatives": self.alternatives_.to_dict(orient="list"),
+            "field": asdict(self._field) if self._field else None,
         }
         return header, arrays
 
@@ -553,6 +554,8 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         self.best_trial_ = int(header["best_trial"])
         self.prunings_ = pd.DataFrame(header["prunings"])
         self.alternatives_ = pd.DataFrame(header["alternatives"])
+        field = header.get("field")  # files of earlier versions do not say
+        self._field = FieldRows(**field) if field else None
         super()._restore(header, arrays)
         if list(self.solution_.features) != self.feature_names_:
             raise ValueError("the columns of the table are not those of the formula")
