@@ -27,11 +27,15 @@ class _Printer(StrPrinter):
     def _print_Mul(self, expr: sympy.Mul) -> str:
         functions = [part for part in expr.args if isinstance(part, AppliedUndef)]
         rest = expr.func(*(part for part in expr.args if part not in functions))
-        if not functions or rest.could_extract_minus_sign() or rest == 1:
+        numerator, denominator = rest.as_numer_denom()
+        if not functions or denominator != 1:
             return super()._print_Mul(expr)
-        return "*".join(
-            [*map(str, functions), self.parenthesize(rest, precedence(expr), strict=True)]
-        )
+        number, powers = numerator.as_coeff_Mul()
+        parts = [self._print(abs(number))] if abs(number) != 1 else []
+        parts += map(str, functions)
+        if powers != 1:
+            parts.append(self.parenthesize(powers, precedence(expr), strict=True))
+        return "-" * bool(number < 0) + "*".join(parts)
 
 
 def text(equation: sympy.Expr, spec: str = ".3f") -> str:
@@ -40,8 +44,9 @@ def text(equation: sympy.Expr, spec: str = ".3f") -> str:
     >>> x = sympy.Symbol("x")
     >>> text(-2.61904 * x**2 - 3.0 * x + 1e-9)
     '-2.619*x**2 - 3.000*x'
-    >>> text(sympy.sin(x * sympy.Function("a")(sympy.Symbol("t"))))
-    'sin(a(t)*x)'
+    >>> a = sympy.Function("a")(sympy.Symbol("t"))
+    >>> text(sympy.sin(x * a)), text(x - a * x), text(-a / x), text(-2.5 * a * x)
+    ('sin(a(t)*x)', '-a(t)*x + x', '-a(t)/x', '-2.500*a(t)*x')
     """
     zeros = [n for n in equation.atoms(sympy.Float) if float(format(float(n), spec)) == 0]
     return _Printer(spec).doprint(equation.xreplace(dict.fromkeys(zeros, sympy.Integer(0))))
