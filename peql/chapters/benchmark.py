@@ -91,7 +91,7 @@ def unseen(rows: pd.DataFrame) -> pd.DataFrame:
     table = {}
     for (name, law), own in rows.groupby(["law", "true_law"]):
         found = own.set_index("noise")["right_form"].map({True: "found", False: "missed"})
-        written = inline(sympy.parse_expr(law, local_dict=_names(law)))
+        written = inline(sympy.parse_expr(law, local_dict=_names(str(law))))
         table[name] = {"its form": written, **{f"{z:.0%} noise": found[z] for z in found.index}}
     return pd.DataFrame.from_dict(table, orient="index")
 

@@ -96,13 +96,14 @@ def dated(table: pd.DataFrame, notes: list[str] | None = None) -> pd.DataFrame:
     'day' looks like dates, but '03/04/2024' is not clear: it stays text; write dates as 2024-12-31
     """
     notes = [] if notes is None else notes
-    read = {}
+    read: dict[str, pd.Series] = {}
     for name, column in table.items():
         texts = column.dropna()
         if len(texts) and all(isinstance(value, str) for value in texts):
             moments, note = _moments(column.str.strip())
             notes += [f"{name!r} {note}"] * bool(note)
-            read.update({name: moments} if moments is not None else {})
+            if moments is not None:
+                read[str(name)] = moments
     return table.assign(**read) if read else table
 
 

@@ -311,16 +311,19 @@ def _to_read(table: pd.DataFrame) -> pd.DataFrame:
     t       a standard error of a
     8473  1.5
     """
-    kinds = {c: table[c].map({True: "yes", False: "no"}) for c in table if table[c].dtype == bool}
+    kinds = {
+        str(c): table[c].map({True: "yes", False: "no"}) for c in table if table[c].dtype == bool
+    }
     kinds |= {
-        c: table[c].astype(object).where(table[c].notna(), "")
+        str(c): table[c].astype(object).where(table[c].notna(), "")
         for c in table
         if table[c].dtype == object
     }
     named = table.assign(**kinds).rename(columns=_in_words)
     if named.index.dtype.kind == "f":
         named.index = named.index.map("{:.10g}".format).rename(named.index.name)
-    return named.rename_axis(index=None, columns=named.index.name)
+    named.columns.name, named.index.name = named.index.name, None
+    return named
 
 
 def _in_words(column: str) -> str:
