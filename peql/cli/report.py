@@ -309,16 +309,16 @@ def _to_read(table: pd.DataFrame) -> pd.DataFrame:
     t       a standard error of a
     8473  1.5
     """
-    kinds = {c: table[c].map({True: "yes", False: "no"}) for c in table if table[c].dtype == bool}
-    kinds |= {
-        c: table[c].astype(object).where(table[c].notna(), "")
-        for c in table
-        if table[c].dtype == object
-    }
-    named = table.assign(**kinds).rename(columns=_in_words)
-    if named.index.dtype.kind == "f":
-        named.index = named.index.map("{:.10g}".format).rename(named.index.name)
-    return named.rename_axis(index=None, columns=named.index.name)
+    read = table.copy()
+    for name, column in table.items():
+        if column.dtype == bool:
+            read[name] = column.map({True: "yes", False: "no"})
+        elif column.dtype == object:
+            read[name] = column.where(column.notna(), "")
+    name = str(table.index.name or "")
+    if read.index.dtype.kind == "f":
+        read.index = read.index.map("{:.10g}".format)
+    return read.rename(columns=_in_words).rename_axis(index=None).rename_axis(columns=name)
 
 
 def _in_words(column: str) -> str:
