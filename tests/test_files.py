@@ -179,6 +179,14 @@ def test_dates_that_are_not_clear_stay_text_and_it_is_said_what_to_do(tmp_path, 
     ]
 
 
+def test_a_header_may_be_a_number(tmp_path):
+    pytest.importorskip("openpyxl")
+    table = pd.DataFrame([["x", 2024, 2025], [1, "03/14/2024", "'=1"]])
+    table.to_excel(tmp_path / "a.xlsx", index=False, header=False)
+    read = read_table(tmp_path / "a.xlsx")
+    assert read[2024].tolist() == [pd.Timestamp("2024-03-14")] and read[2025].tolist() == ["=1"]
+
+
 def test_what_is_no_date_stays_as_it_is(tmp_path):
     texts = ["1/2", "north", "1.5 m", "12/31/2024b"]
     (tmp_path / "a.csv").write_text("x,what\n" + "".join(f"1,{text}\n" for text in texts))

@@ -96,15 +96,15 @@ def dated(table: pd.DataFrame, notes: list[str] | None = None) -> pd.DataFrame:
     'day' looks like dates, but '03/04/2024' is not clear: it stays text; write dates as 2024-12-31
     """
     notes = [] if notes is None else notes
-    read: dict[str, pd.Series] = {}
+    read = table.copy()
     for name, column in table.items():
         texts = column.dropna()
         if len(texts) and all(isinstance(value, str) for value in texts):
             moments, note = _moments(column.str.strip())
             notes += [f"{name!r} {note}"] * bool(note)
             if moments is not None:
-                read[str(name)] = moments
-    return table.assign(**read) if read else table
+                read[name] = moments
+    return read
 
 
 def _moments(column: pd.Series) -> tuple[pd.Series | None, str]:
@@ -296,7 +296,9 @@ def unguarded(table: pd.DataFrame) -> pd.DataFrame:
 
     texts = [c for c in table.columns if not pd.api.types.is_numeric_dtype(table[c].dtype)]
     table = table.rename(columns=plain)
-    return table.assign(**{plain(c): table[plain(c)].map(plain) for c in texts}) if texts else table
+    for name in map(plain, texts):
+        table[name] = table[name].map(plain)
+    return table
 
 
 def to_csv(table: pd.DataFrame, *, index: bool = False) -> str:

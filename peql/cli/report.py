@@ -19,7 +19,7 @@ import sympy
 from matplotlib.figure import Figure
 
 from ..equation.tex import mathml, tex
-from ..equation.writing import plain, text
+from ..equation.writing import text
 from ..plots import coefficient_functions as coefficients
 from ..plots import fit_slider as slider
 from ..plots import fits, has_labels, residuals, trade_off
@@ -123,7 +123,7 @@ def _readable(value: float) -> str:
 def explanations_table(explained: pd.DataFrame) -> pd.DataFrame:
     """Of ``model.explain``, with numbers of three digits."""
     expressions = explained["expression"]
-    written: Any = [None if e is None else plain(text(rounded(e), "#.3g")) for e in expressions]
+    written: Any = [None if e is None else text(rounded(e), "#.3g") for e in expressions]
     return explained.assign(
         low=explained["low"].map(_readable),
         high=explained["high"].map(_readable),
@@ -157,9 +157,7 @@ def equations(table: pd.DataFrame) -> pd.DataFrame:
     """Of ``model.alternatives_`` or ``trade_off``: as text, each once, and last in its row."""
     if "equation" not in table:
         return table
-    written = [
-        plain(e if isinstance(e, str) else text(rounded(e), "#.3g")) for e in table["equation"]
-    ]
+    written = [e if isinstance(e, str) else text(rounded(e), "#.3g") for e in table["equation"]]
     others = [c for c in table if c != "equation"]
     return table.assign(equation=written)[[*others, "equation"]].drop_duplicates("equation")
 
@@ -311,19 +309,16 @@ def _to_read(table: pd.DataFrame) -> pd.DataFrame:
     t       a standard error of a
     8473  1.5
     """
-    kinds = {
-        str(c): table[c].map({True: "yes", False: "no"}) for c in table if table[c].dtype == bool
-    }
-    kinds |= {
-        str(c): table[c].astype(object).where(table[c].notna(), "")
-        for c in table
-        if table[c].dtype == object
-    }
-    named = table.assign(**kinds).rename(columns=_in_words)
-    if named.index.dtype.kind == "f":
-        named.index = named.index.map("{:.10g}".format).rename(named.index.name)
-    named.columns.name, named.index.name = named.index.name, None
-    return named
+    read = table.copy()
+    for name, column in table.items():
+        if column.dtype == bool:
+            read[name] = column.map({True: "yes", False: "no"})
+        elif column.dtype == object:
+            read[name] = column.where(column.notna(), "")
+    name = str(table.index.name or "")
+    if read.index.dtype.kind == "f":
+        read.index = read.index.map("{:.10g}".format)
+    return read.rename(columns=_in_words).rename_axis(index=None).rename_axis(columns=name)
 
 
 def _in_words(column: str) -> str:
