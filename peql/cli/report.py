@@ -19,7 +19,7 @@ import sympy
 from matplotlib.figure import Figure
 
 from ..equation.tex import mathml, tex
-from ..equation.writing import text
+from ..equation.writing import plain, text
 from ..plots import coefficient_functions as coefficients
 from ..plots import fit_slider as slider
 from ..plots import fits, has_labels, residuals, trade_off
@@ -123,7 +123,7 @@ def _readable(value: float) -> str:
 def explanations_table(explained: pd.DataFrame) -> pd.DataFrame:
     """Of ``model.explain``, with numbers of three digits."""
     expressions = explained["expression"]
-    written: Any = [None if e is None else text(rounded(e), "#.3g") for e in expressions]
+    written: Any = [None if e is None else plain(text(rounded(e), "#.3g")) for e in expressions]
     return explained.assign(
         low=explained["low"].map(_readable),
         high=explained["high"].map(_readable),
@@ -157,7 +157,9 @@ def equations(table: pd.DataFrame) -> pd.DataFrame:
     """Of ``model.alternatives_`` or ``trade_off``: as text, each once, and last in its row."""
     if "equation" not in table:
         return table
-    written = [e if isinstance(e, str) else text(rounded(e), "#.3g") for e in table["equation"]]
+    written = [
+        plain(e if isinstance(e, str) else text(rounded(e), "#.3g")) for e in table["equation"]
+    ]
     others = [c for c in table if c != "equation"]
     return table.assign(equation=written)[[*others, "equation"]].drop_duplicates("equation")
 
