@@ -73,7 +73,7 @@ def test_the_report_says_what_was_done_and_what_the_coefficients_are(folder):
     explained = page.split("What the coefficients are</h2>")[1].split("<h2>")[0]
     assert "<td>a</td>" in explained and "<td>b</td>" in explained and "nan" not in explained
     tried = page.split("Error against complexity</h2>")[1].split("<h2>")[0]
-    assert "x**2*a(t) + x*b(t)" in tried
+    assert "x² a(t) + x b(t)" in tried
 
 
 def test_equation_tex_is_an_equation(folder):

@@ -17,8 +17,7 @@ from peql.analysis.verdict import (
     MARGIN,
     _chance,
     _order,
-    _refitted,
-    _steps,
+    refitted,
     trade_off,
     verdict,
 )
@@ -123,9 +122,8 @@ def test_held_out_rows_may_be_as_much_worse_as_few_rows_make_them(data):
 def test_a_form_is_fitted_again_to_some_of_the_rows(data):
     y = disturbed(data, 0.1).to_numpy()
     model = peql.SEQL(**QUICK).fit(data.X_train, y)
-    step = _steps(model.solution_, data.X_train)
     half = np.arange(0, len(y), 2)
-    again = _refitted(model, data.X_train, y, step, half)
+    again = refitted(model, data.X_train, y, half)
     error = (y - again.predict(data.X_train)) ** 2
     assert error[half].mean() < ((y - model.predict(data.X_train)) ** 2)[half].mean()
     assert error.mean() < 1.5 * ((y - model.predict(data.X_train)) ** 2).mean()

@@ -76,12 +76,12 @@ def find_breaks(
 ) -> list[Break]:
     """Breaks of the curve through ``values`` (step,) at ascending ``t``, in order.
 
-    >>> t = np.arange(-8.0, 9.0)
+    >>> t = np.arange(-20.0, 21.0)
     >>> [(b.last, b.first) for b in find_breaks(t, np.sign(t), 0 * t)]
-    [(7, 9)]
+    [(19, 21)]
     >>> spread = np.where(abs(t) > 1, np.sign(t), 0.6 * t)
     >>> [len(find_breaks(t, spread, 0 * t, smoothed=known)) for known in (False, True)]
-    [0, 1]
+    [2, 1]
     """
     scale = np.abs(values).max(initial=0.0)
     errors = np.maximum(errors, RESOLUTION * scale)
