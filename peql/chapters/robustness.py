@@ -288,7 +288,11 @@ def _trusted(tables: pd.DataFrame, other: dict[str, float | None]) -> pd.Series:
 def wrongly_trusted(tables: pd.DataFrame) -> pd.DataFrame:
     """The tables whose verdict was wrong in the worse way, with what was trusted."""
     wrong = tables[tables["trustworthy"].astype(bool) & ~tables["right_form"].astype(bool)]
-    return wrong.set_index("law")[["condition", "rows", "noise", "seed", "equation"]]
+    names = {"group": sympy.Symbol("group")}  # SymPy has a function of that name
+    found = [sympy.parse_expr(str(one), local_dict=names) for one in wrong["equation"]]
+    written = [inline(one, "#.2g") for one in found]
+    shown = wrong.assign(equation=written).set_index("law")
+    return shown[["condition", "rows", "noise", "equation"]]
 
 
 def refusals(tables: pd.DataFrame) -> pd.DataFrame:
