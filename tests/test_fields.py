@@ -379,6 +379,36 @@ def test_a_material_boundary_is_the_only_jump_of_a_noisy_field(tmp_path, noise):
     pd.testing.assert_frame_equal(peql.load(tmp_path / "model.npz").jumps(), table)
 
 
+def two_materials():
+    """Heat on a ring of which a part conducts five times as well: u_t = (D(x) u_x)_x."""
+    cells, step = 512, 2 * np.pi / 512
+    x = (np.arange(cells) + 0.5) * step
+    between = x + step / 2
+    inside = (between > 2) & (between < 4.5)
+    conducts = np.where(inside, 0.5, 0.1) / step**2
+    difference = np.roll(np.eye(cells), 1, axis=1) - np.eye(cells)
+    values, vectors = np.linalg.eigh(-difference.T @ (conducts[:, None] * difference))
+    t = np.linspace(0.2, 2.2, 100)
+    start = np.cos(x) + 0.7 * np.sin(2 * x) + 0.4 * np.cos(3 * x + 1)
+    u = vectors @ (np.exp(np.outer(values, t)) * (vectors.T @ start)[:, None])
+    return u[2::4], x[2::4], t
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_field_cut_at_its_kinks_gives_the_law_of_each_part(noise):
+    u, x, t = two_materials()
+    with pytest.raises(ValueError, match=r"kink.* cut it there and fit each part"):
+        from_field(u, x, t)
+    u = u + noise * u.std() * np.random.default_rng(300).standard_normal(u.shape)
+    for part, conducts in (((x > 2.05) & (x < 4.45), 0.5), (x > 4.55, 0.1)):
+        X, y = from_field(u[part], x[part], t, periodic=False)
+        model = SEQL(varying="t", method="search", random_state=0, verbose=False).fit(X, y)
+        assert model.solution_.used_features == ("u_xx",)
+        assert sympy.degree(model.equation_, sympy.Symbol("u_xx")) == 1
+        slope = np.sum(model.predict(X) * X["u_xx"]) / np.sum(X["u_xx"] ** 2)
+        assert slope == pytest.approx(conducts, rel=0.02)
+
+
 @pytest.mark.parametrize("noise", [0.01, 0.05])
 def test_coefficients_are_as_good_as_with_the_terms_known(noise):
     ratios = []
@@ -433,6 +463,11 @@ BAD = {
         (np.tanh(5 * np.sin(x[::4] - 0.3))[:, None] * (1 + t), x[::4], t),
         {},
         "too coarse along x: with 16 points, .* more points of x",
+    ),
+    "a kink": (
+        (np.abs(np.sin(x / 2 + 0.3))[:, None] * (1 + t), x, t),
+        {},
+        "too coarse along x: .* if u has a kink, .* cut it there .* periodic=False",
     ),
     "coarse in t": (
         (np.sin(x[:, None] - 40 * t[::4]), x, t[::4]),

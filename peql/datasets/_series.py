@@ -248,7 +248,8 @@ def _check_resolved(series: Series, basis: Basis, axis: int, name: str) -> None:
         raise ValueError(
             f"{name} is too coarse along {along}: with {points} points, its shortest waves still "
             f"have {size:.1g} of its size, so that it has shorter ones than the grid shows. Take "
-            f"more points of {along}, or a shorter range of it"
+            f"more points of {along}, or a shorter range of it; if {name} has a kink, as where a "
+            f"material ends, cut it there and fit each part by itself, with periodic=False"
         )
 
 
