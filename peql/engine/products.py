@@ -21,6 +21,10 @@ from .solver import Fit, Points, mean_squared_error
 BEAM = 8  # sums of each length that are grown by another term
 LONGEST = 6  # terms up to which all of the beam is grown; the best alone may grow further
 DEGREE = 3  # factors of a product, at most
+# Rows of a step that are independent, at least: each term has to pay for a number at every step.
+# With one row, three terms that leave a millionth of y's variance lose to none; spare terms of
+# clean fields, which fit what a coarse grid made, mostly gain less than two rows charge for.
+FEWEST = 2.0
 SPARE = 1e-10  # share of a column beyond the others below which it is a sum of them
 
 Product = tuple[int, ...]  # features, ascending; () is the constant 1
@@ -118,7 +122,7 @@ class Library:
             self.points.count.numpy(),
             np.maximum(self.points.floor.numpy(), self.exact),
         )
-        self.rows = np.maximum(self.share * self.count, 1.0)
+        self.rows = np.maximum(self.share * self.count, FEWEST)
         values = np.stack([np.prod(x[..., list(t)], axis=-1) for t in self.terms], axis=-1)
         values = values * mask[..., None]
         self.unit = np.sqrt((values**2).sum((0, 1)) / mask.sum())
