@@ -16,6 +16,7 @@ SECONDS = 5
 NEVER = [
     *(("peql.estimators.tabular", f"_SymbolicRegressor.{m}") for m in ("_searched", "_summed")),
     ("peql.engine.search", "search"),
+    ("peql.engine.products", "sums_of_products"),
 ]
 SOURCES = ("chapters/protocol.py", "chapters/future.py")
 

@@ -18,6 +18,7 @@ KINDS = ("shuffled", "noise")
 SIZES = ((4, 12), (6, 20), (3, 40), (8, 30), (10, 60))  # experiments, rows of each
 MEASURES = ("nothing_found", "cpu_seconds")
 SECONDS = 10
+NEVER = [("peql.estimators.tabular", "_SymbolicRegressor._summed")]  # for fields
 
 
 def TASKS() -> Iterator[dict[str, Any]]:
