@@ -361,7 +361,9 @@ class Grammar:
                 if not _is_polynomial(t)
             ]
             # A difference drives a flow: k·A·(T - U)/d.
-            cores += [Term((Power(g, k) if k != 1 else g,)) for k in (1.0, -1.0, -2.0, 0.5, -0.5, 2.0)]
+            cores += [
+                Term((Power(g, k) if k != 1 else g,)) for k in (1.0, -1.0, -2.0, 0.5, -0.5, 2.0)
+            ]
             cores += [Term((Power(moved(g), k),)) for k in (-2.0, -0.5)]
         singles = {
             i: [
@@ -419,11 +421,11 @@ class Grammar:
         return found
 
     def quotients(self) -> list[Term]:
-        """Ratios of two sums: (x + w·y)/(x·y + b), and means (x·u + w·y·v)/(x + w'·y)."""
+        """Ratios of two sums: (x + w·y)/(1 + b·x·y), and means (x·u + w·y·v)/(x + w'·y)."""
         found: list[Term] = []
         for i, j in combinations(self.together, 2):
             x, y = X(i), X(j)
-            bounded = Power(moved(Times(x, y)), -1.0)
+            bounded = Power(Shift(scaled(Times(x, y)), 1.0), -1.0)  # b passes 0, 1/b would not
             found.append(Term((times(Mix(x, y, 0), bounded),)))
             others = [k for k in self.together if k not in (i, j)]
             total = Power(Mix(x, y, 0), -1.0)

@@ -550,7 +550,10 @@ def _given_by(m: Model, i: int) -> Iterator[tuple[int, float]]:
 
 def _given(m: Model, i: int, j: int, exponent: float, ratio: np.ndarray) -> Model:
     """The coefficient of column ``i`` as a number shared by all steps times a power of weight j."""
-    column = Times(Power(Scale(One(), j), exponent), m.columns[i])
+    weight: Expression = Scale(One(), j)
+    if exponent != int(exponent) and m.w[0, j] < 0:
+        weight = Scale(weight, -1.0)
+    column = Times(Power(weight, exponent), m.columns[i])
     c = m.c.copy()
     c[:, i] = ratio
     return replace(
