@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import sympy
 import torch
@@ -53,6 +54,17 @@ LAWS = {
         3,
         0,
     ),
+    "no factor of its own": (lambda x, p: x / (1 + p[0] * x), 0.2, 9, 1, 1),
+    "normalised": (lambda x, p: p[0] * np.exp(-p[0] * x), 0, 4, 1, 1),
+    "normalised by a root": (lambda x, p: p[0] ** 1.5 * x**2 * np.exp(-p[0] * x**2), 0, 3, 1, 1),
+    "ratio of sums": (lambda u, v, p: (u - v) / (1 - u * v * p[0] / 3), [0.2, 0], [0.9, 0.9], 1, 2),
+    "flow": (
+        lambda a, t, u, d, p: p[0] * a * (t - u) / d,
+        [1, 6, 1, 1],
+        [3, 9, 4, 2],
+        1,
+        1,
+    ),
     "tide": (lambda x, p: p[0] * x / 5 + p[1] * np.sin(p[2] * x) + p[3], 0, 9, 4, 0),
     "years": (lambda x, p: p[0] * np.exp(p[1] / 20 * (x - 2000)), 1990, 2020, 2, 0),
 }
@@ -67,6 +79,16 @@ def test_a_law_is_found_with_no_constant_too_many(name):
     assert (best.n_free, best.n_shared) == (n_free, n_shared)
     error = (predicted(best, data.x) - data.y).abs().max() / data.y.std()
     assert error < 1e-8
+
+
+def test_a_square_below_a_fraction_is_not_multiplied_out():
+    rows = points(lambda x, p: p[0] / (x + p[1]) ** 2, 0.2, 5)
+    data = {"x": rows.x[..., 0].flatten(), "t": np.repeat(np.arange(6.0), 60)}
+    model = peql.SEQL(varying="t", method="search", random_state=300, verbose=False)
+    model.fit(pd.DataFrame(data), rows.y.flatten().numpy())
+    x, t = sympy.symbols("x t")
+    a, b = (sympy.Function(name)(t) for name in "ab")
+    assert sympy.simplify(sympy.nsimplify(model.equation_ / (a / (x + b) ** 2))) == 1
 
 
 def test_constants_shared_by_all_steps_are_marked():

@@ -76,6 +76,8 @@ class Scale(Expression):
     w: Weight
 
     def size(self) -> int:
+        if isinstance(self.g, One):
+            return 1  # a weight by itself
         return self.g.size() if _is(self.w, 1.0) else 2 + self.g.size()
 
 

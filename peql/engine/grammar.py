@@ -360,7 +360,10 @@ class Grammar:
                 for k in everything
                 if not _is_polynomial(t)
             ]
-            cores += [Term((Power(g, k),)) for k in (-1.0, -2.0, 0.5, -0.5, 2.0)]
+            # A difference drives a flow: k·A·(T - U)/d.
+            cores += [
+                Term((Power(g, k) if k != 1 else g,)) for k in (1.0, -1.0, -2.0, 0.5, -0.5, 2.0)
+            ]
             cores += [Term((Power(moved(g), k),)) for k in (-2.0, -0.5)]
         singles = {
             i: [
@@ -387,6 +390,8 @@ class Grammar:
                     if k != i:
                         cores.append(Term(tuple(times(X(k), c) for c in t.columns)))
         found += self.depending(singles)
+        if "reciprocal" in self.names:
+            found += self.quotients()
         if depth >= 2:
             for g in [h for h in combined if h.size() <= 4]:
                 cores.append(Term((Apply("reciprocal", moved(Apply("exp", scaled(g)))),)))
@@ -413,6 +418,24 @@ class Grammar:
                         if len(columns) == 1:
                             both = Times(X(i), X(j))
                             found.append(Term(tuple(Times(c, both) for c in columns)))
+        return found
+
+    def quotients(self) -> list[Term]:
+        """Ratios of two sums: (x + w·y)/(1 + b·x·y), and means (x·u + w·y·v)/(x + w'·y)."""
+        found: list[Term] = []
+        for i, j in combinations(self.together, 2):
+            x, y = X(i), X(j)
+            bounded = Power(Shift(scaled(Times(x, y)), 1.0), -1.0)  # b passes 0, 1/b would not
+            found.append(Term((times(Mix(x, y, 0), bounded),)))
+            others = [k for k in self.together if k not in (i, j)]
+            total = Power(Mix(x, y, 0), -1.0)
+            for k in others:
+                for own, other in ((x, y), (y, x)):
+                    columns = Times(Times(own, X(k)), total), Times(other, total)
+                    found.append(Term(columns))
+            for k, n in permutations(others, 2):
+                parts = Times(x, X(k)), Times(y, X(n))
+                found.append(Term(tuple(Times(part, total) for part in parts)))
         return found
 
     def depending(self, singles: dict[int, list[Term]]) -> list[Term]:

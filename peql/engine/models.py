@@ -38,6 +38,7 @@ FULL_TURN = 0.5  # the argument of sin after which it repeats: 2π/FREQUENCY
 EXPONENTS = sorted({k / 2 for k in range(-24, 25)} | {k / 3 for k in range(-12, 13)})
 SMALL_ARGUMENT = 1.0  # of sin or tanh: a straight line may be as good
 SPARE = 2  # constants over the limit that reduction may yet find to be shared or none
+GIVEN = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1.5, -1.5)  # of a weight that determines a coefficient
 PROMISING = 25.0  # a change predicted to cost more than this is not tried
 
 Kind = str  # of a coefficient: "free" or "shared"
@@ -428,8 +429,9 @@ def _nice(m: Model, j: int) -> Iterator[float]:
 
 
 def _holds(n: Expression, j: int) -> bool:
+    """Whether weight j stands in ``n``; by itself, as a factor, it says nothing of its unit."""
     w = getattr(n, "w", None)
-    return isinstance(w, int) and w == j
+    return isinstance(w, int) and w == j and not isinstance(n.parts()[0], One)
 
 
 def changes(m: Model, judge: Judge) -> list[Change]:
@@ -452,15 +454,19 @@ def changes(m: Model, judge: Judge) -> list[Change]:
 
     def rise(contrast: np.ndarray, number: float | None) -> np.ndarray:
         """What each step's sse rises by if contrast·θ is ``number``, or the same everywhere."""
-        v = theta @ contrast
-        variance = np.einsum("i,sij,j->s", contrast, covariance, contrast)
-        variance = np.maximum(variance, 1e-300)
+        return excess(theta @ contrast, np.broadcast_to(contrast, theta.shape), number)
+
+    def excess(v: np.ndarray, slope: np.ndarray, number: float | None) -> np.ndarray:
+        """The same of any function ``v`` (step,) of θ with its ``slope`` (step, θ)."""
+        variance = np.maximum(np.einsum("si,sij,sj->s", slope, covariance, slope), 1e-300)
         if number is None:
             number = float((v / variance).sum() / (1 / variance).sum())
         return (v - number) ** 2 / variance
 
     def propose(new: Model, contrast: np.ndarray, number: float | None) -> None:
-        more = rise(contrast, number)
+        predict(new, rise(contrast, number))
+
+    def predict(new: Model, more: np.ndarray) -> None:
         guess = replace(new, sse=m.sse + np.nan_to_num(more, nan=np.inf))
         count = rows.count
         score = information(
@@ -479,6 +485,15 @@ def changes(m: Model, judge: Judge) -> list[Change]:
             continue
         kinds = (*m.kinds[:i], "shared", *m.kinds[i + 1 :])
         propose(replace(m, kinds=kinds), unit(p + i), None)
+        if len(c) > 1:
+            for j, exponent in _given_by(m, i):
+                # r·w**q in the place of a coefficient: b·x/(x + b), sqrt(b)·x/sqrt(x**2 + b).
+                factor = np.abs(m.w[:, j]) ** exponent
+                v = c[:, i] / factor
+                slope = np.zeros_like(theta)
+                slope[:, p + i] = 1 / factor
+                slope[:, j] = -exponent * v / m.w[:, j]
+                predict(_given(m, i, j, exponent, v), excess(v, slope, None))
         for j in range(i + 1, k):
             if m.kinds[j] == "shared":
                 continue
@@ -522,6 +537,31 @@ def changes(m: Model, judge: Judge) -> list[Change]:
                     propose(tied, unit(j) - ratio * unit(i), 0.0)
     found += [Change(new, m.score) for new in _straightened(m, judge.rows)]
     return sorted(found, key=lambda change: change.cost)
+
+
+def _given_by(m: Model, i: int) -> Iterator[tuple[int, float]]:
+    """Weights inside column ``i``, with exponents, that may determine its coefficient."""
+    exponents = {n.w for n in nodes(m.columns[i]) if isinstance(n, Power)}
+    for j in sorted(set(m.columns[i].weights()) - exponents):
+        if not m.shared[j] and len(set(np.sign(m.w[:, j]))) == 1 and m.w[0, j]:
+            for exponent in GIVEN:
+                yield j, exponent
+
+
+def _given(m: Model, i: int, j: int, exponent: float, ratio: np.ndarray) -> Model:
+    """The coefficient of column ``i`` as a number shared by all steps times a power of weight j."""
+    weight: Expression = Scale(One(), j)
+    if exponent != int(exponent) and m.w[0, j] < 0:
+        weight = Scale(weight, -1.0)
+    column = Times(Power(weight, exponent), m.columns[i])
+    c = m.c.copy()
+    c[:, i] = ratio
+    return replace(
+        m,
+        columns=(*m.columns[:i], simplify(column), *m.columns[i + 1 :]),
+        c=c,
+        kinds=(*m.kinds[:i], "shared", *m.kinds[i + 1 :]),
+    )
 
 
 def _straightened(m: Model, rows: Rows) -> Iterator[Model]:

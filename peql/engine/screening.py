@@ -14,6 +14,7 @@ from .varpro import descend, errors, evaluated, exchange, project
 
 DESCENTS = 3  # starts at each step that are followed
 MOST_TERMS = 360  # of the first round that are descended from
+FOLLOWED = 100  # of them, at least, that are followed further: some valleys are long and narrow
 MOST_SIMPLE, MOST_NESTED = 500, 1200  # terms whose starts are looked at, the smallest first
 MOST_ADDED = 12  # terms tried with each formula of the beam
 BEAM = 8
@@ -82,7 +83,7 @@ class Screen:
         tries: list[Try] = [
             ((self.terms[k],), self.starts[k], self.first[k]) for k in order[:MOST_TERMS]
         ]
-        return self.best_of(tries)
+        return self.best_of(tries, FOLLOWED)
 
     def fit(
         self,
@@ -251,19 +252,19 @@ class Screen:
             found.append((terms, w, errors(columns, self.rows, w)))
         return self.best_of(found)
 
-    def best_of(self, tries: list[Try]) -> list[State]:
-        """Follow all a little, then the better half further."""
+    def best_of(self, tries: list[Try], followed: int = BEAM) -> list[State]:
+        """Follow all a little, then the best third, or ``followed`` of them, further."""
         states = []
         for terms, w, sse in tries:
             if self.rows.work.out:
                 break
-            states.append(self.fit(terms, w, sse, iterations=5, descents=1, last=False))
+            states.append(self.fit(terms, w, sse, iterations=5, last=False))
         # One step that is solved is a promise: the others start from it.
         promise = [
             self.score(s.terms, np.full_like(s.sse, np.exp(np.log(s.sse + 1e-300).mean())))
             for s in states
         ]
-        kept = np.argsort(promise)[: max(len(states) // 3, BEAM)]
+        kept = np.argsort(promise)[: max(len(states) // 3, followed)]
         finished = []
         for k in kept:
             terms, w, sse = tries[k]

@@ -110,6 +110,10 @@ class Writer:
     def power(self, g: Power) -> int:
         if isinstance(g.w, float):
             inner = self.edges(g.g)
+            # Multiplied out, 1/(x + b)**2 would show three coefficients where two are free.
+            if g.w < 0 and g.w % 2 == 0 and len(inner) > 1 and g.g.weights():
+                log = self.unit("log", inner)
+                return self.unit("exp", ((self.weight(g.w), log),))
             if g.w == 2.0:
                 return self.unit("square", inner)
             if g.w == 0.5:
