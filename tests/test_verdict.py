@@ -233,15 +233,15 @@ def test_rates_count_every_table_once():
 def test_other_limits_are_tried_on_what_the_checks_measured():
     good = {
         **{"explained": 0.9, "chance": 0.5, "rows_per_number": 9.0, "certainty": 8.0},
-        **{"pattern": 0.0, "margin": np.inf, "beyond_plain": np.inf, "halves": 1.0},
+        **{"pattern": 0.0, "margin": np.inf, "beyond_plain": np.inf, "parts": 1.0},
         **{"nothing_found": False},
     }
     tables = pd.DataFrame(
         [
             {**good, "right_form": True},
-            {**good, "right_form": True, "margin": 4.0, "halves": np.nan},
-            {**good, "right_form": False, "pattern": 0.4, "halves": np.nan},
-            {**good, "right_form": False, "halves": 0.5},
+            {**good, "right_form": True, "margin": 4.0, "parts": np.nan},
+            {**good, "right_form": False, "pattern": 0.4, "parts": np.nan},
+            {**good, "right_form": False, "parts": 1e-6},
         ]
     )
     limits = robustness.verdict_limits(tables)
@@ -250,5 +250,5 @@ def test_other_limits_are_tried_on_what_the_checks_measured():
     assert set(both[present]) == {(0, 1)}
     assert both["pattern in the residuals", "0.5"] == (1, 1)
     assert both["better than other forms by", "3"] == (0, 0)
-    assert both["random halves", "none"] == (1, 1)
+    assert both["found again in parts", "none"] == (1, 1)
     assert present.sum() == len(robustness.LIMITS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,7 +47,10 @@ MOST_COLUMNS = 8  # along which the residuals are looked at, those in the equati
 NEIGHBOURS = 2  # of each row, whose residuals are compared with its own
 EXACT = 1e-10  # of the size of y: smaller residuals are rounding
 CERTAINLY = 1e15  # a larger ratio of a coefficient to its error says no more
-LEAST_HALF = 6  # rows of each t in half of a table that are enough to fit it again
+# Rows of each t that are left out, outermost along a column: what is left still has to show the
+# law, and goes on for half of its own range, which an approximation does not bear.
+OUTER = 1 / 3
+LEAST_ROWS = 12  # of each t, of which enough are left to fit it again
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,8 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     for many rows; have coefficients that stand out of their errors; leave residuals in which a
     generic model (extremely randomised trees, cross-validated) finds no pattern, and whose signs
     are random along the columns; be the only form
-    that fits, better than straight lines and parabolas in each column; and be found again in random
-    halves of the rows, ``repeats`` times.
+    that fits, better than straight lines and parabolas in each column; and be found again in
+    ``repeats`` parts of the range, or at least hold beyond them.
     """
     check_is_fitted(model)
     solution: Solution = model.solution_
@@ -191,42 +195,74 @@ def _chance(
 
 
 def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list[dict[str, Any]]:
-    """How many random halves of the rows of each t do not speak for another form.
+    """Whether the form is found again where the outermost rows along a column are left out.
 
-    A half has less to go by than the whole. It speaks for another form only if the equation's own
-    is not among those consistent with it, and predicts the other half worse, fitted to the same.
+    A law is the same on a part of its range; what approximates another law there is, on each part,
+    another form, or other numbers that fail on the rest. A part may be too small to tell: a form
+    that it does not name must, fitted to it, predict the rows left out as well as it fits the part.
     """
     solution: Solution = model.solution_
-    step = _steps(solution, X)
-    if repeats < 1 or np.bincount(step).min() < 2 * LEAST_HALF:
-        return []
-    own = form(solution.equation, solution.features)
-    others = []
-    for seed in range(repeats):
-        random = np.random.default_rng(seed)
-        order = np.lexsort((random.random(len(y)), step))
-        half, rest = np.sort(order[seed % 2 :: 2]), np.sort(order[1 - seed % 2 :: 2])
-        again = clone(model).set_params(random_state=seed, verbose=False)
+    step, numbers = _steps(solution, X), solution.n_numbers()
+    own, exact = form(solution.equation, solution.features), 1e-12 * float(np.var(y))
+    chances: list[float] = []
+    others: list[str] = []
+    for column, largest in _ends(solution.used_features)[:repeats]:
+        inner, outer = _without_end(X[column].to_numpy(dtype=float), step, largest)
+        few = _different(solution, X.iloc[inner]) < ROWS_PER_NUMBER * numbers
+        if few or np.bincount(step).min() < LEAST_ROWS:
+            continue
+        again = clone(model).set_params(random_state=len(chances), verbose=False)
         if "method" in again.get_params():
             again.set_params(method=model.trials_.loc[model.best_trial_, "method"])
         with warnings.catch_warnings(action="ignore"):
-            again.fit(X.iloc[half], pd.Series(y[half]))
+            again.fit(X.iloc[inner], pd.Series(y[inner]))
+            chances.append(1.0)
             if own in [form(found.equation, solution.features) for found in again.solutions_]:
                 continue
-            error = np.mean((y[rest] - again.predict(X.iloc[rest])) ** 2)
-            kept = np.mean((y[rest] - refitted(model, X, y, half).predict(X.iloc[rest])) ** 2)
-        if error < kept:
-            others.append(str(again.equation_))
+            same = refitted(model, X, y, inner)
+            beyond, within = (
+                float(np.mean((y[rows] - same.predict(X.iloc[rows])) ** 2)) + exact
+                for rows in (outer, inner)
+            )
+        chances[-1] = _chance(beyond, within, len(outer), len(inner), numbers, solution)
+        if chances[-1] < CHANCE:
+            kept = "smallest" if largest else "largest"
+            others.append(f"{again.equation_} for the {kept} {column}")
+    if not chances:
+        return []
     return [
         _check(
-            "random halves of the rows that speak for no other form",
-            1 - len(others) / repeats,
+            "found again in parts of the range, or chance of its error beyond them",
+            min(chances),
             "at least",
-            1.0,
-            f"{len(others)} of {repeats} random halves of the rows speak for another form "
-            f"({'; '.join(dict.fromkeys(others))})",
+            CHANCE,
+            f"a part of the range speaks for another form ({'; '.join(others)})",
         )
     ]
+
+
+def _ends(columns: Sequence[str]) -> list[tuple[str, bool]]:
+    """Both ends of each column, the largest and the smallest rows, every column once first.
+
+    >>> _ends(["x", "z"])
+    [('x', True), ('z', False), ('x', False), ('z', True)]
+    """
+    first = [(column, k % 2 == 0) for k, column in enumerate(columns)]
+    return first + [(column, not largest) for column, largest in first]
+
+
+def _without_end(x: np.ndarray, step: np.ndarray, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of each step but those with the largest (smallest) x, and those.
+
+    >>> _without_end(np.array([3.0, 1.0, 2.0]), np.array([0, 0, 0]), largest=True)
+    (array([1, 2]), array([0]))
+    """
+    order = np.lexsort((x if largest else -x, step))
+    counts = np.bincount(step)
+    place = np.empty(len(x), dtype=int)
+    place[order] = np.arange(len(x)) - np.repeat(np.cumsum(counts) - counts, counts)
+    outer = place >= np.ceil((1 - OUTER) * counts)[step]
+    return np.flatnonzero(~outer), np.flatnonzero(outer)
 
 
 def _steps(solution: Solution, X: pd.DataFrame) -> np.ndarray:
