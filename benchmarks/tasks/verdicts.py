@@ -55,7 +55,8 @@ CHECKS = {
     "order": "chance of residuals so much in order",
     "margin": "how much better than any other form",
     "beyond_plain": "how much better than lines",
-    "parts": "found again in parts",
+    "found_again": "parts of the range",
+    "beyond": "chance of its error beyond",
 }
 
 

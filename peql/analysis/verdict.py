@@ -83,8 +83,8 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     for many rows; have coefficients that stand out of their errors; leave residuals in which a
     generic model (extremely randomised trees, cross-validated) finds no pattern, and whose signs
     are random along the columns; be the only form
-    that fits, better than straight lines and parabolas in each column; and be found again in
-    ``repeats`` parts of the range, or at least hold beyond them.
+    that fits, better than straight lines and parabolas in each column; and be found again in one at
+    least of ``repeats`` parts of the range, and hold beyond the others.
     """
     check_is_fitted(model)
     solution: Solution = model.solution_
@@ -200,23 +200,24 @@ def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list
     A law is the same on a part of its range; what approximates another law there is, on each part,
     another form, or other numbers that fail on the rest. A part may be too small to tell: a form
     that it does not name must, fitted to it, predict the rows left out as well as it fits the part.
+    One part at least must name it, or nothing but the choice that is on trial speaks for it.
     """
     solution: Solution = model.solution_
     step, numbers = _steps(solution, X), solution.n_numbers()
     own, exact = form(solution.equation, solution.features), 1e-12 * float(np.var(y))
-    chances: list[float] = []
-    others: list[str] = []
+    others: dict[str, float] = {}  # what else a part names, and the chance of the form's error
+    tried = 0
     for column, largest in _ends(solution.used_features)[:repeats]:
         inner, outer = _without_end(X[column].to_numpy(dtype=float), step, largest)
         few = _different(solution, X.iloc[inner]) < ROWS_PER_NUMBER * numbers
         if few or np.bincount(step).min() < LEAST_ROWS:
             continue
-        again = clone(model).set_params(random_state=len(chances), verbose=False)
+        again = clone(model).set_params(random_state=tried, verbose=False)
+        tried += 1
         if "method" in again.get_params():
             again.set_params(method=model.trials_.loc[model.best_trial_, "method"])
         with warnings.catch_warnings(action="ignore"):
             again.fit(X.iloc[inner], pd.Series(y[inner]))
-            chances.append(1.0)
             if own in [form(found.equation, solution.features) for found in again.solutions_]:
                 continue
             same = refitted(model, X, y, inner)
@@ -224,20 +225,26 @@ def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list
                 float(np.mean((y[rows] - same.predict(X.iloc[rows])) ** 2)) + exact
                 for rows in (outer, inner)
             )
-        chances[-1] = _chance(beyond, within, len(outer), len(inner), numbers, solution)
-        if chances[-1] < CHANCE:
-            kept = "smallest" if largest else "largest"
-            others.append(f"{again.equation_} for the {kept} {column}")
-    if not chances:
+        chance = _chance(beyond, within, len(outer), len(inner), numbers, solution)
+        others[f"{again.equation_} for the {'smaller' if largest else 'larger'} {column}"] = chance
+    if not tried:
         return []
+    failed = [found for found, chance in others.items() if chance < CHANCE]
     return [
         _check(
-            "found again in parts of the range, or chance of its error beyond them",
-            min(chances),
+            "parts of the range in which it is found again",
+            tried - len(others),
+            "at least",
+            1,
+            f"no part of the range has this form ({'; '.join(others)})",
+        ),
+        _check(
+            "chance of its error beyond parts of the range with another form",
+            min(others.values(), default=1.0),
             "at least",
             CHANCE,
-            f"a part of the range speaks for another form ({'; '.join(others)})",
-        )
+            f"it does not hold beyond a part of the range ({'; '.join(failed)})",
+        ),
     ]
 
 

@@ -231,10 +231,11 @@ LIMITS: dict[str, tuple[str, bool, tuple[float, float, float]]] = {
     "order": ("chance of the residuals' order", True, (1e-5, verdict.CHANCE, 1e-2)),
     "margin": ("better than other forms by", True, (3.0, verdict.MARGIN, 10.0)),
     "beyond_plain": ("better than parabolas by", True, (0.0, verdict.MARGIN, 10.0)),
-    "parts": ("found again in parts", True, (1e-10, verdict.CHANCE, 1.0)),
+    "found_again": ("parts in which it is found again", True, (0.0, 1.0, 2.0)),
+    "beyond": ("chance of the error beyond", True, (1e-5, verdict.CHANCE, 1e-2)),
 }
 # Checks that are not made of every table: no coefficient varies, rows are few, another refused.
-UNMADE = ("certainty", "parts")
+UNMADE = ("certainty", "found_again", "beyond")
 
 
 def verdict_limits(tables: pd.DataFrame) -> pd.DataFrame:
