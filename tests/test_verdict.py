@@ -165,6 +165,20 @@ def test_a_law_is_found_on_a_part_of_its_range_and_an_approximation_is_not(name)
     assert ("part of the range" in str(judged)) != lawful
 
 
+@pytest.mark.parametrize("leaks", [True, False])
+def test_a_column_that_is_the_target_in_other_units_is_remarked_upon(leaks):
+    random = np.random.default_rng(300)
+    t, x = np.repeat([1.0, 2.0, 3.0], 40), random.uniform(0.1, 5, 120)
+    y = t * x**2 + x
+    y = y + 0.05 * y.std() * random.standard_normal(120)
+    z = 1000 * (y if leaks else x) + random.standard_normal(120)
+    X = pd.DataFrame({"x": x, "z": z, "t": t})
+    settings = {"primitives": ["one", "identity", "square"], "method": "search"}
+    model = peql.SEQL(varying="t", random_state=0, verbose=False, **settings).fit(X, y)
+    judged = verdict(model, X, y, repeats=0)
+    assert ("z alone, in other units, is nearly y" in str(judged)) == leaks
+
+
 @pytest.mark.parametrize("largest", [True, False])
 def test_the_rows_left_out_are_the_outermost_of_each_step(largest):
     random = np.random.default_rng(300)

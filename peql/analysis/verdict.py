@@ -62,6 +62,7 @@ class Verdict:
     nothing_found: bool = False
     alternatives: tuple[str, ...] = ()
     trials: str = ""  # how many of several agree
+    copied: str = ""  # from which column the target may be, or the column from it
 
     def __str__(self) -> str:
         if self.nothing_found:
@@ -70,7 +71,7 @@ class Verdict:
                 "other columns."
             )
         if self.trustworthy:
-            return f"Trustworthy: all checks are passed.{self.trials}"
+            return f"Trustworthy: all checks are passed.{self.trials}{self.copied}"
         failed = self.checks.loc[~self.checks["passed"], "meaning"]
         also = f" Also consistent with the data: {'; '.join(self.alternatives)}."
         return f"Not certain: {'; '.join(failed)}.{also if self.alternatives else ''}{self.trials}"
@@ -160,7 +161,8 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     ]
     checks = pd.DataFrame(rows).set_index("check")
     nothing = not solution.used_features
-    return Verdict(bool(checks["passed"].all()), checks, nothing, other, _agreeing(model))
+    passed = bool(checks["passed"].all())
+    return Verdict(passed, checks, nothing, other, _agreeing(model), _copied(solution))
 
 
 def _agreeing(model: Any) -> str:
@@ -176,6 +178,23 @@ def _agreeing(model: Any) -> str:
     written = trials["equation"].str.replace(r"\b\d+\.\d*(e[-+]?\d+)?", "#", regex=True)
     same = (written == written[model.best_trial_])[trials["method"] == "network"]
     return f" {same.sum()} of {len(same)} trials of the network found this form." * (len(same) > 1)
+
+
+def _copied(solution: Solution) -> str:
+    """A remark if one column of several, but for constants, is the target at every t.
+
+    As an equation that is right, but a column that was computed from the target hides the law.
+    """
+    if len(solution.used_features) != 1:
+        return ""
+    column, equation = sympy.Symbol(solution.used_features[0]), solution.equation
+    numbers = not equation.atoms(sympy.core.function.AppliedUndef)
+    if not (numbers and len(solution.features) > 1 and sympy.diff(equation, column).is_number):
+        return ""
+    return (
+        f" But {column} alone, in other units, is nearly {solution.target}: if one was computed "
+        "from the other, leave that column out."
+    )
 
 
 def _chance(
