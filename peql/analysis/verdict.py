@@ -47,8 +47,8 @@ MOST_COLUMNS = 8  # along which the residuals are looked at, those in the equati
 NEIGHBOURS = 2  # of each row, whose residuals are compared with its own
 EXACT = 1e-10  # of the size of y: smaller residuals are rounding
 CERTAINLY = 1e15  # a larger ratio of a coefficient to its error says no more
-# Rows of each t that are left out, outermost along a column: what is left still has to show the
-# law, and goes on for half of its own range, which an approximation does not bear.
+# Share of each t's rows that are left out, outermost along a column: two thirds are mostly enough
+# to show a law, and half as much range again lies beyond them, in which an approximation fails.
 OUTER = 1 / 3
 LEAST_ROWS = 12  # of each t, of which enough are left to fit it again
 
@@ -223,16 +223,14 @@ def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list
     """
     solution: Solution = model.solution_
     step, numbers = _steps(solution, X), solution.n_numbers()
+    ends = _ends(solution.used_features)[:repeats]
+    if not ends or np.bincount(step).min() < LEAST_ROWS:
+        return []
     own, exact = form(solution.equation, solution.features), 1e-12 * float(np.var(y))
     others: dict[str, float] = {}  # what else a part names, and the chance of the form's error
-    tried = 0
-    for column, largest in _ends(solution.used_features)[:repeats]:
+    for seed, (column, largest) in enumerate(ends):
         inner, outer = _without_end(X[column].to_numpy(dtype=float), step, largest)
-        few = _different(solution, X.iloc[inner]) < ROWS_PER_NUMBER * numbers
-        if few or np.bincount(step).min() < LEAST_ROWS:
-            continue
-        again = clone(model).set_params(random_state=tried, verbose=False)
-        tried += 1
+        again = clone(model).set_params(random_state=seed, verbose=False)
         if "method" in again.get_params():
             again.set_params(method=model.trials_.loc[model.best_trial_, "method"])
         with warnings.catch_warnings(action="ignore"):
@@ -246,13 +244,11 @@ def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list
             )
         chance = _chance(beyond, within, len(outer), len(inner), numbers, solution)
         others[f"{again.equation_} for the {'smaller' if largest else 'larger'} {column}"] = chance
-    if not tried:
-        return []
     failed = [found for found, chance in others.items() if chance < CHANCE]
     return [
         _check(
             "parts of the range in which it is found again",
-            tried - len(others),
+            len(ends) - len(others),
             "at least",
             1,
             f"no part of the range has this form ({'; '.join(others)})",
