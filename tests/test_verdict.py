@@ -17,6 +17,7 @@ from peql.analysis.verdict import (
     MARGIN,
     _chance,
     _order,
+    _without_end,
     refitted,
     trade_off,
     verdict,
@@ -142,6 +143,55 @@ def test_values_of_x_that_are_measured_again_are_not_more_of_them():
     assert not judged.trustworthy and "too many numbers" in str(judged)
 
 
+LAWS_ON_A_PART = {
+    "root": (lambda x, t: t * np.sqrt(x) + 2, True),
+    "parabola": (lambda x, t: t * x**2 + x, True),
+    "decay": (lambda x, t: t * np.exp(-x * (1.3 - 0.3 * t)) + 2 * t, False),
+}
+
+
+@pytest.mark.parametrize("name", LAWS_ON_A_PART)
+def test_a_law_is_found_on_a_part_of_its_range_and_an_approximation_is_not(name):
+    law, lawful = LAWS_ON_A_PART[name]
+    random = np.random.default_rng(300)
+    t, x = np.repeat([1.0, 2.0, 3.0], 60), random.uniform(0.1, 5, 180)
+    y = law(x, t)
+    y = y + 0.05 * y.std() * random.standard_normal(180)
+    X = pd.DataFrame({"x": x, "t": t})
+    settings = {"primitives": ["one", "identity", "square", "product"], "method": "search"}
+    model = peql.SEQL(varying="t", random_state=0, verbose=False, **settings).fit(X, y)
+    judged = verdict(model, X, y)
+    assert judged.trustworthy == lawful, str(judged)
+    assert ("part of the range" in str(judged)) != lawful
+
+
+@pytest.mark.parametrize("leaks", [True, False])
+def test_a_column_that_is_the_target_in_other_units_is_remarked_upon(leaks):
+    random = np.random.default_rng(300)
+    t, x = np.repeat([1.0, 2.0, 3.0], 40), random.uniform(0.1, 5, 120)
+    y = t * x**2 + x
+    y = y + 0.05 * y.std() * random.standard_normal(120)
+    z = 1000 * (y if leaks else x) + random.standard_normal(120)
+    X = pd.DataFrame({"x": x, "z": z, "t": t})
+    settings = {"primitives": ["one", "identity", "square"], "method": "search"}
+    model = peql.SEQL(varying="t", random_state=0, verbose=False, **settings).fit(X, y)
+    judged = verdict(model, X, y, repeats=0)
+    assert ("z alone, in other units, is nearly y" in str(judged)) == leaks
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_rows_left_out_are_the_outermost_of_each_step(largest):
+    random = np.random.default_rng(300)
+    step = random.permutation(np.repeat([0, 1, 2], [12, 13, 30]))
+    x = random.standard_normal(len(step)) + 10 * step
+    inner, outer = _without_end(x, step, largest)
+    assert sorted([*inner, *outer]) == list(range(len(step)))
+    for k in range(3):
+        here, left = x[inner][step[inner] == k], x[outer][step[outer] == k]
+        assert here.max() < left.min() if largest else here.min() > left.max()
+        assert 2 * len(left) <= len(here)
+
+
 RESIDUALS = {
     "noise": (lambda x, random: random.standard_normal(len(x)), False),
     "noise that grows": (lambda x, random: np.exp(x) * random.standard_normal(len(x)), False),
@@ -233,15 +283,15 @@ def test_rates_count_every_table_once():
 def test_other_limits_are_tried_on_what_the_checks_measured():
     good = {
         **{"explained": 0.9, "chance": 0.5, "rows_per_number": 9.0, "certainty": 8.0},
-        **{"pattern": 0.0, "margin": np.inf, "beyond_plain": np.inf, "halves": 1.0},
+        **{"pattern": 0.0, "margin": np.inf, "beyond_plain": np.inf, "beyond": 1.0},
         **{"nothing_found": False},
     }
     tables = pd.DataFrame(
         [
             {**good, "right_form": True},
-            {**good, "right_form": True, "margin": 4.0, "halves": np.nan},
-            {**good, "right_form": False, "pattern": 0.4, "halves": np.nan},
-            {**good, "right_form": False, "halves": 0.5},
+            {**good, "right_form": True, "margin": 4.0, "beyond": np.nan},
+            {**good, "right_form": False, "pattern": 0.4, "beyond": np.nan},
+            {**good, "right_form": False, "beyond": 1e-6},
         ]
     )
     limits = robustness.verdict_limits(tables)
@@ -250,5 +300,5 @@ def test_other_limits_are_tried_on_what_the_checks_measured():
     assert set(both[present]) == {(0, 1)}
     assert both["pattern in the residuals", "0.5"] == (1, 1)
     assert both["better than other forms by", "3"] == (0, 0)
-    assert both["random halves", "none"] == (1, 1)
+    assert both["chance of the error beyond", "none"] == (1, 1)
     assert present.sum() == len(robustness.LIMITS)

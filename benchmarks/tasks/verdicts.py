@@ -56,7 +56,8 @@ CHECKS = {
     "order": "chance of residuals so much in order",
     "margin": "how much better than any other form",
     "beyond_plain": "how much better than lines",
-    "halves": "random halves",
+    "found_again": "parts of the range",
+    "beyond": "chance of its error beyond",
 }
 
 
@@ -210,7 +211,7 @@ def run(condition: str, rows: int, noise: float, seed: int) -> dict[str, Any]:
     with warnings.catch_warnings(action="ignore"):
         fitted = model(primitives, seed).fit(X, y)
     judged = verdict(fitted, X, y, repeats=0)
-    if judged.trustworthy:  # halves of the rows are fitted where they decide
+    if judged.trustworthy:  # parts of the range are fitted where they decide
         judged = verdict(fitted, X, y)
     failed = judged.checks.index[~judged.checks["passed"]]
     equation = fitted.equation_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,7 +47,10 @@ MOST_COLUMNS = 8  # along which the residuals are looked at, those in the equati
 NEIGHBOURS = 2  # of each row, whose residuals are compared with its own
 EXACT = 1e-10  # of the size of y: smaller residuals are rounding
 CERTAINLY = 1e15  # a larger ratio of a coefficient to its error says no more
-LEAST_HALF = 6  # rows of each t in half of a table that are enough to fit it again
+# Share of each t's rows that are left out, outermost along a column: two thirds are mostly enough
+# to show a law, and half as much range again lies beyond them, in which an approximation fails.
+OUTER = 1 / 3
+LEAST_ROWS = 12  # of each t, of which enough are left to fit it again
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class Verdict:
     nothing_found: bool = False
     alternatives: tuple[str, ...] = ()
     trials: str = ""  # how many of several agree
+    copied: str = ""  # from which column the target may be, or the column from it
 
     def __str__(self) -> str:
         if self.nothing_found:
@@ -66,7 +71,7 @@ class Verdict:
                 "other columns."
             )
         if self.trustworthy:
-            return f"Trustworthy: all checks are passed.{self.trials}"
+            return f"Trustworthy: all checks are passed.{self.trials}{self.copied}"
         failed = self.checks.loc[~self.checks["passed"], "meaning"]
         also = f" Also consistent with the data: {'; '.join(self.alternatives)}."
         return f"Not certain: {'; '.join(failed)}.{also if self.alternatives else ''}{self.trials}"
@@ -79,8 +84,8 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     for many rows; have coefficients that stand out of their errors; leave residuals in which a
     generic model (extremely randomised trees, cross-validated) finds no pattern, and whose signs
     are random along the columns; be the only form
-    that fits, better than straight lines and parabolas in each column; and be found again in random
-    halves of the rows, ``repeats`` times.
+    that fits, better than straight lines and parabolas in each column; and be found again in one at
+    least of ``repeats`` parts of the range, and hold beyond the others.
     """
     check_is_fitted(model)
     solution: Solution = model.solution_
@@ -156,7 +161,8 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     ]
     checks = pd.DataFrame(rows).set_index("check")
     nothing = not solution.used_features
-    return Verdict(bool(checks["passed"].all()), checks, nothing, other, _agreeing(model))
+    passed = bool(checks["passed"].all())
+    return Verdict(passed, checks, nothing, other, _agreeing(model), _copied(solution))
 
 
 def _agreeing(model: Any) -> str:
@@ -172,6 +178,23 @@ def _agreeing(model: Any) -> str:
     written = trials["equation"].str.replace(r"\b\d+\.\d*(e[-+]?\d+)?", "#", regex=True)
     same = (written == written[model.best_trial_])[trials["method"] == "network"]
     return f" {same.sum()} of {len(same)} trials of the network found this form." * (len(same) > 1)
+
+
+def _copied(solution: Solution) -> str:
+    """A remark if one column of several, but for constants, is the target at every t.
+
+    As an equation that is right, but a column that was computed from the target hides the law.
+    """
+    if len(solution.used_features) != 1:
+        return ""
+    column, equation = sympy.Symbol(solution.used_features[0]), solution.equation
+    numbers = not equation.atoms(sympy.core.function.AppliedUndef)
+    if not (numbers and len(solution.features) > 1 and sympy.diff(equation, column).is_number):
+        return ""
+    return (
+        f" But {column} alone, in other units, is nearly {solution.target}: if one was computed "
+        "from the other, leave that column out."
+    )
 
 
 def _chance(
@@ -191,42 +214,77 @@ def _chance(
 
 
 def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list[dict[str, Any]]:
-    """How many random halves of the rows of each t do not speak for another form.
+    """Whether the form is found again where the outermost rows along a column are left out.
 
-    A half has less to go by than the whole. It speaks for another form only if the equation's own
-    is not among those consistent with it, and predicts the other half worse, fitted to the same.
+    A law is the same on a part of its range; what approximates another law there is, on each part,
+    another form, or other numbers that fail on the rest. A part may be too small to tell: a form
+    that it does not name must, fitted to it, predict the rows left out as well as it fits the part.
+    One part at least must name it, or nothing but the choice that is on trial speaks for it.
     """
     solution: Solution = model.solution_
-    step = _steps(solution, X)
-    if repeats < 1 or np.bincount(step).min() < 2 * LEAST_HALF:
+    step, numbers = _steps(solution, X), solution.n_numbers()
+    ends = _ends(solution.used_features)[:repeats]
+    if not ends or np.bincount(step).min() < LEAST_ROWS:
         return []
-    own = form(solution.equation, solution.features)
-    others = []
-    for seed in range(repeats):
-        random = np.random.default_rng(seed)
-        order = np.lexsort((random.random(len(y)), step))
-        half, rest = np.sort(order[seed % 2 :: 2]), np.sort(order[1 - seed % 2 :: 2])
+    own, exact = form(solution.equation, solution.features), 1e-12 * float(np.var(y))
+    others: dict[str, float] = {}  # what else a part names, and the chance of the form's error
+    for seed, (column, largest) in enumerate(ends):
+        inner, outer = _without_end(X[column].to_numpy(dtype=float), step, largest)
         again = clone(model).set_params(random_state=seed, verbose=False)
         if "method" in again.get_params():
             again.set_params(method=model.trials_.loc[model.best_trial_, "method"])
         with warnings.catch_warnings(action="ignore"):
-            again.fit(X.iloc[half], pd.Series(y[half]))
+            again.fit(X.iloc[inner], pd.Series(y[inner]))
             if own in [form(found.equation, solution.features) for found in again.solutions_]:
                 continue
-            error = np.mean((y[rest] - again.predict(X.iloc[rest])) ** 2)
-            kept = np.mean((y[rest] - refitted(model, X, y, half).predict(X.iloc[rest])) ** 2)
-        if error < kept:
-            others.append(str(again.equation_))
+            same = refitted(model, X, y, inner)
+            beyond, within = (
+                float(np.mean((y[rows] - same.predict(X.iloc[rows])) ** 2)) + exact
+                for rows in (outer, inner)
+            )
+        chance = _chance(beyond, within, len(outer), len(inner), numbers, solution)
+        others[f"{again.equation_} for the {'smaller' if largest else 'larger'} {column}"] = chance
+    failed = [found for found, chance in others.items() if chance < CHANCE]
     return [
         _check(
-            "random halves of the rows that speak for no other form",
-            1 - len(others) / repeats,
+            "parts of the range in which it is found again",
+            len(ends) - len(others),
             "at least",
-            1.0,
-            f"{len(others)} of {repeats} random halves of the rows speak for another form "
-            f"({'; '.join(dict.fromkeys(others))})",
-        )
+            1,
+            f"no part of the range has this form ({'; '.join(others)})",
+        ),
+        _check(
+            "chance of its error beyond parts of the range with another form",
+            min(others.values(), default=1.0),
+            "at least",
+            CHANCE,
+            f"it does not hold beyond a part of the range ({'; '.join(failed)})",
+        ),
     ]
+
+
+def _ends(columns: Sequence[str]) -> list[tuple[str, bool]]:
+    """Both ends of each column, the largest and the smallest rows, every column once first.
+
+    >>> _ends(["x", "z"])
+    [('x', True), ('z', False), ('x', False), ('z', True)]
+    """
+    first = [(column, k % 2 == 0) for k, column in enumerate(columns)]
+    return first + [(column, not largest) for column, largest in first]
+
+
+def _without_end(x: np.ndarray, step: np.ndarray, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of each step but those with the largest (smallest) x, and those.
+
+    >>> _without_end(np.array([3.0, 1.0, 2.0]), np.array([0, 0, 0]), largest=True)
+    (array([1, 2]), array([0]))
+    """
+    order = np.lexsort((x if largest else -x, step))
+    counts = np.bincount(step)
+    place = np.empty(len(x), dtype=int)
+    place[order] = np.arange(len(x)) - np.repeat(np.cumsum(counts) - counts, counts)
+    outer = place >= np.ceil((1 - OUTER) * counts)[step]
+    return np.flatnonzero(~outer), np.flatnonzero(outer)
 
 
 def _steps(solution: Solution, X: pd.DataFrame) -> np.ndarray:

@@ -231,13 +231,17 @@ LIMITS: dict[str, tuple[str, bool, tuple[float, float, float]]] = {
     "order": ("chance of the residuals' order", True, (1e-5, verdict.CHANCE, 1e-2)),
     "margin": ("better than other forms by", True, (3.0, verdict.MARGIN, 10.0)),
     "beyond_plain": ("better than parabolas by", True, (0.0, verdict.MARGIN, 10.0)),
+    "found_again": ("parts in which it is found again", True, (0.0, 1.0, 2.0)),
+    "beyond": ("chance of the error beyond", True, (1e-5, verdict.CHANCE, 1e-2)),
 }
+# Checks that are not made of every table: no coefficient varies, rows are few, another refused.
+UNMADE = ("certainty", "found_again", "beyond")
 
 
 def verdict_limits(tables: pd.DataFrame) -> pd.DataFrame:
     """Both errors of the verdict if one limit were another, or not there at all.
 
-    Halves of the rows were fitted only where everything else was passed. Where a looser limit lets
+    Parts of the range were fitted only where everything else was passed. Where a looser limit lets
     a table through they are taken as passed, so a looser limit is at most as bad as is shown.
     """
     known = tables.dropna(subset=["margin"]) if "margin" in tables else tables[:0]
@@ -254,12 +258,6 @@ def verdict_limits(tables: pd.DataFrame) -> pd.DataFrame:
                     "right but refused": int((~trusted & right).sum()),
                 }
             )
-    halves = _trusted(known, {"halves": None})
-    counts = {
-        "wrongly trusted": (halves & ~right).sum(),
-        "right but refused": (~halves & right).sum(),
-    }
-    rows.append({"check": "random halves", "limit": "none", **counts})
     return pd.DataFrame(rows).set_index(["check", "limit"])
 
 
@@ -278,10 +276,9 @@ def _trusted(tables: pd.DataFrame, other: dict[str, float | None]) -> pd.Series:
         limit = other.get(check, tried[1])
         if limit is not None and check in tables:
             value = tables[check]
-            value = value.fillna(np.inf) if check == "certainty" else value  # no coefficient varies
+            if check in UNMADE:
+                value = value.fillna(np.inf)
             passed &= value >= limit if large else value <= limit
-    if "halves" not in other and "halves" in tables:
-        passed &= tables["halves"].fillna(1.0) >= 1.0
     return passed
 
 
