@@ -30,7 +30,8 @@ from .expressions import (
 
 STARTS = {0: 1, 1: 32, 2: 64, 3: 96}  # by the number of inner weights
 MOST_STARTS = 128
-RATES = 0.2, 20.0  # of exp, in units of 1/range
+SLOWEST = 0.2  # rate of exp, in units of 1/range
+EDGE = 0.05  # share of the rows, at either end, within which the fastest exp is gone
 CYCLES = 0.15, 12.0  # of sin, over the range
 OFFSETS = 0.01, 10.0  # distance of a pole or branch point from the data, in ranges
 STEEPEST = 13.0  # exponent; Lennard-Jones has 12. Half of the starts are within ±1.6
@@ -583,8 +584,11 @@ def _draw(g: Expression, parent: Expression | None, rows: Rows, w, u, drawn: set
     elif isinstance(g, Scale):
         if primitive is not None and primitive.partner is not None:
             w[..., k] = _between(uk, *CYCLES)[:, None] * 2 * np.pi / FREQUENCY / width
-        else:
-            w[..., k] = _signed(uk, *RATES)[:, None] / width
+        else:  # where rows crowd at one end, as after a dose, a fast decay is seen there
+            first, last = (np.quantile(v, share, axis=-1) for share in (EDGE, 1 - EDGE))
+            near = np.minimum(first - low, high - last)
+            fastest = np.maximum(width / np.maximum(near, 1e-3 * width), 1 / EDGE)
+            w[..., k] = _signed(uk[:, None], SLOWEST, fastest) / width
     elif (primitive is not None and primitive.domain != "real") or (
         isinstance(parent, Power) and not (isinstance(parent.w, float) and parent.w == 2.0)
     ):

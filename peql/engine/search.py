@@ -406,8 +406,11 @@ def to_reduce(models: list[Model], judge: Judge) -> list[Model]:
     )
     # Forms with many constants would crowd out those with few: they fit, but nothing is shared.
     few = [m for m in models if m.n_free + m.n_shared <= FEW_CONSTANTS]
+    # Nor may all be forms that interpolate unless some of their constants turn out to be shared.
+    sound = [m for m in models if not judge.interpolates(m)]
     best = [
         *models[:MOST_REDUCED],
+        *sound[: MOST_REDUCED // 2],
         *sorted(few, key=hopeful)[:MOST_REDUCED],
         *sorted(models, key=hopeful)[: MOST_REDUCED // 2],
     ]
