@@ -38,11 +38,12 @@ examples:
   peql fit decay.csv --target n --varying sample --primitives growth --trials 4
 
 tables:
-  CSV with any separator, decimal point or comma, UTF-8 or Latin-1, and comment lines (# or %);
-  Parquet (peql[parquet]); the first sheet of Excel's .xlsx (peql[excel]). Dates become days since
-  2000-01-01. A varying column of text is a label each. Columns that can be no term (constant,
-  repeated, numbering the rows, constant at each value of the varying column) are left out with a
-  note.
+  CSV with any separator, decimal point or comma, UTF-8 or Latin-1, comment lines (# or %), lines
+  of text above the header or of units below it; Parquet (peql[parquet]); the first sheet of Excel's
+  .xlsx (peql[excel]). Dates become days since 2000-01-01, times (10:30) hours; a varying column of
+  text is a label each. A few words among numbers ("n.d.") are gaps, and rows with gaps are refused
+  unless --drop-missing is given. Columns that can be no term (constant, empty, repeated, numbering
+  the rows, constant at each value of the varying column) are left out with a note.
 
 primitives, each a set or names of your own choice:
 {sets}
@@ -86,7 +87,8 @@ def add_parser(subparsers: Any) -> None:
     fit.add_argument("--varying", required=True, help="the column along which coefficients vary")
     fit.add_argument("--features", nargs="+", help="the columns to explain it by; default: others")
     fit.add_argument("--model", choices=MODELS, default="seql", help="default: seql")
-    fit.add_argument("--method", choices=METHODS, default="auto", help="default: auto")
+    does = "search over forms, train a network, or both and keep the better (auto, the default)"
+    fit.add_argument("--method", choices=METHODS, default="auto", help=does)
     fit.add_argument(
         "--primitives", nargs="+", default=["default"], help="a set, or names; see below"
     )
