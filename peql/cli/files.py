@@ -13,7 +13,7 @@ import io
 import re
 import warnings
 from datetime import time
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from statistics import mode
 from typing import Any
@@ -24,8 +24,16 @@ from pandas.errors import ParserError
 DELIMITED = (".csv", ".tsv", ".txt", ".dat")
 PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx", ".xlsm")
+_FIELD = "; peql.datasets.from_field makes a table of a field, see the README"
+INSTEAD = {
+    ".npy": _FIELD,
+    ".npz": _FIELD,
+    ".xls": "; save it as .xlsx",
+    ".ods": "; save it as .xlsx",
+}
 COMMENT = ("#", "%")
 LINES = 50  # from which the layout of a CSV file is seen
+START = 2**22  # characters among which they are
 # A text that begins so is a formula to a spreadsheet.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
@@ -71,7 +79,8 @@ def read_table(path: Path, notes: list[str] | None = None) -> pd.DataFrame:
         raise ValueError(f"{path} is {what}: save the table to a file and pass that")
     if kind not in (*DELIMITED, *PARQUET, *EXCEL):
         known = ", ".join((*DELIMITED, *PARQUET, *EXCEL))
-        raise ValueError(f"{path}: files that end in {kind!r} are not read, only {known}")
+        instead = INSTEAD.get(kind, "")
+        raise ValueError(f"{path}: files that end in {kind!r} are not read, only {known}{instead}")
     decimal_comma = False
     try:
         if kind in PARQUET:
@@ -92,7 +101,8 @@ def read_table(path: Path, notes: list[str] | None = None) -> pd.DataFrame:
         ) from error
     if table.empty:
         raise ValueError(f"{path} has no rows: expected a header and at least two rows")
-    table = table.dropna(how="all").reset_index(drop=True)
+    if table.isna().all(axis=1).any():
+        table = table.dropna(how="all").reset_index(drop=True)
     unnamed = table.columns.astype(str).str.match(r"Unnamed: \d+$") & table.isna().all().to_numpy()
     table = _without_units(unguarded(table.loc[:, ~unnamed]), notes)
     return dated(respelled(table, notes, decimal_comma=decimal_comma), notes)
@@ -281,7 +291,9 @@ def _read_delimited(path: Path, notes: list[str]) -> tuple[pd.DataFrame, bool]:
         content = file.read()
     if "\0" in content[:4096]:
         raise ValueError("it holds zero bytes, as no text does")
-    written = content.splitlines(keepends=True)
+    written = content[:START].splitlines(keepends=True)
+    if len(content) > START:
+        written.pop()  # a part of a line
     rows = (k for k, line in enumerate(written) if line.strip() and not line.startswith(COMMENT))
     places = list(islice(rows, LINES))
     if not places:
@@ -310,13 +322,14 @@ def _read_delimited(path: Path, notes: list[str]) -> tuple[pd.DataFrame, bool]:
     options = _numerals([cell for row in cells for cell in row]) if separator != "," else {}
     if options:
         notes.append(f"{path.name}: numbers are read with a decimal comma")
-    if {len(row) for row in cells} == {len(header) + 1} and not any(row[-1] for row in cells):
+    longer = {len(row) for row in cells} == {len(header) + 1}
+    if longer and header[-1] and not any(row[-1] for row in cells):
         options |= {"usecols": range(len(header)), "index_col": False}  # each row ends in a comma
     if begins or content.startswith(COMMENT) or "\n#" in content or "\n%" in content:
         # As blank lines, so that the number of a line that is wrong is that in the file.
         kept = (
             "\n" if k < begins or line.startswith(COMMENT) else line
-            for k, line in enumerate(written)
+            for k, line in enumerate(content.splitlines(keepends=True))
         )
         content = "".join(kept)
     with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
@@ -367,13 +380,20 @@ def _fields(line: str, separator: str) -> list[str]:
 def _separator(lines: list[str], known: str | None) -> tuple[str, int]:
     """What cuts the lines into equally many fields, and most of them; a comma if nothing does.
 
-    And how many lines above the header are none: they have fewer fields than names may be missing.
+    And how many lines above the header are none: they have fewer fields than names may be missing,
+    or one less, as R's header has, and no numbers below them.
     """
     counts = {}
     for separator in [known] if known else (",", ";", "\t", "|", " "):
         cut = [_fields(line, separator) for line in lines]
         usual = mode(len(row) for row in cut)
-        above = next(k for k, row in enumerate(cut) if len(row) - row.count("") >= usual - 1)
+        usual -= all(row[-1] == "" for row in cut if len(row) == usual)  # rows end in a separator
+        above = 0
+        for row, below in pairwise(cut):
+            short = len(row) < usual and not any(map(_is_number, below))
+            if len(row) - row.count("") >= usual - 1 and not short:
+                break
+            above += 1
         found = [len(row) for row in cut[above:]]
         # Row names may have no header, as R writes them.
         if known or (
