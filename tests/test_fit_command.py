@@ -241,5 +241,6 @@ def test_what_was_tried_or_cannot_work_is_not_advised(method, labels, search, he
     arguments = Namespace(method=method, model="seql", primitives=["default"], trials=1)
     told = fit_command.advice(arguments, labels)
     assert ("--method search" in told, "--model heql" in told) == (search, heql)
+    assert "--features" in told and "--features" not in fit_command.advice(arguments, n_features=1)
     assert ("--primitives" in told) == (method == "network")  # the search tries them all
     assert ("--trials" in told, "--method auto" in told) == (method != "search", method == "search")

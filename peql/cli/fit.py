@@ -230,7 +230,8 @@ def run_fit(arguments: argparse.Namespace) -> int:
     print(_printable(f"{y.name} = {model.equation_}"))
     print(_printable(str(judged)))
     if not judged.trustworthy:
-        print(advice(arguments, labels=model.solution_.labels is not None))
+        labels = model.solution_.labels is not None
+        print(advice(arguments, labels=labels, n_features=len(model.feature_names_)))
     print(f"report: {out / 'report.html'}")
     return 0 if judged.trustworthy else 1
 
@@ -257,7 +258,7 @@ def make_model(arguments: argparse.Namespace) -> Any:
     )
 
 
-def advice(arguments: argparse.Namespace, labels: bool = False) -> str:
+def advice(arguments: argparse.Namespace, labels: bool = False, n_features: int = 2) -> str:
     """What to try when nothing trustworthy was found."""
     from ..primitives import SETS
 
@@ -276,7 +277,9 @@ def advice(arguments: argparse.Namespace, labels: bool = False) -> str:
         ideas.append("the search (--method search)")
     if arguments.model == "seql" and not labels:  # between labels HEQL has nothing to learn
         ideas.append("--model heql if there are few rows at each value")
-    return f"To try: {', '.join(ideas)}; or fewer columns (--features)."
+    if n_features > 1:
+        ideas.append("fewer columns (--features)")
+    return f"To try: {', or '.join(ideas)}."
 
 
 def _explained(model: Any, notes: list[str]) -> pd.DataFrame | None:
