@@ -22,7 +22,9 @@ ORIGIN = pd.Timestamp("2000-01-01")  # dates become days since this one, in ever
 DAY = pd.Timedelta(days=1)
 SAME = 1e-12  # relative difference of two columns that are one quantity in two units
 _GERMAN_DATE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
-_INDEX_NAME = re.compile(r"Unnamed: \d+|index|level_0|row|row_?(number|id)|\.rownames", re.I)
+_INDEX_NAME = re.compile(
+    r"Unnamed: \d+|index|level_0|row|row_?(number|id)|\.rownames|(\w+[ _])?id|no\.?|nr\.?|#", re.I
+)
 
 
 # --- one column ------------------------------------------------------------------------------
@@ -186,7 +188,7 @@ def _numbers_rows(column: pd.Series) -> bool:
 
 
 def _same_within(column: pd.Series, codes: np.ndarray) -> bool:
-    return bool((column.groupby(codes).nunique(dropna=False) == 1).all())
+    return bool((column.groupby(codes).nunique() <= 1).all())
 
 
 def _repeated(frame: pd.DataFrame) -> list[tuple[Any, Any, float, float]]:
@@ -249,7 +251,7 @@ def select(
     >>> notes = []
     >>> X, y = select(table, "y", "t", notes=notes)
     >>> list(X.columns), y.name, notes
-    (['x', 't'], 'y', ["'note' holds text: left out"])
+    (['x', 't'], 'y', ["'note' holds text (row 1 has 'p'): left out"])
     """
     notes = [] if notes is None else notes
     table = table.set_axis([str(c) for c in table.columns], axis=1)
@@ -259,6 +261,9 @@ def select(
     columns = {name: table[name] for name in (*chosen, varying, target)}
     read: dict[str, pd.Series] = {}
     for name, column in columns.items():
+        if features is None and name not in (target, varying) and column.isna().all():
+            notes.append(f"{name!r} is empty: left out")
+            continue
         made = _read(column, name == varying, name in (target, *(features or ())), notes)
         if made is None:
             continue
@@ -267,10 +272,19 @@ def select(
         read[name] = made
     if not set(read) - {target, varying}:
         raise ValueError(
-            f"the table has no column of numbers besides {target!r} and {varying!r}: the equation "
-            "needs a feature"
+            f"the table has no column of numbers besides {target!r} and {varying!r}, and the "
+            f"equation needs a feature. Of the others: {'; '.join(notes) or 'there are none'}"
         )
     frame = pd.DataFrame({name: column.to_numpy() for name, column in read.items()})
+
+    def useful(frame: pd.DataFrame) -> pd.DataFrame:
+        kept, left_out = leave_out(frame, target, varying, asked=features or (), grouped=grouped)
+        notes.extend(left_out)
+        if not set(kept) - {target, varying}:
+            raise ValueError(f"no column is left to explain {target!r} by: {'; '.join(left_out)}")
+        return kept
+
+    frame = useful(frame)  # first, so that gaps in what is of no use cost no rows
     missing = _missing(frame)
     if missing.any() and not drop_missing:
         counts = ", ".join(
@@ -287,12 +301,10 @@ def select(
         notes.append(f"{len(frame) - len(whole)} of {len(frame)} rows have gaps: left out")
     if len(whole) < 2:
         raise ValueError(f"{len(whole)} complete rows are left: at least two are needed")
-    useful, left_out = leave_out(whole, target, varying, asked=features or (), grouped=grouped)
-    notes.extend(left_out)
-    kept = [c for c in useful.columns if c not in (target, varying)]
-    if not kept:
-        raise ValueError(f"no column is left to explain {target!r} by: {'; '.join(left_out)}")
-    return useful[[*kept, varying]], useful[target]
+    if len(whole) < len(frame):
+        whole = useful(whole)
+    kept = [c for c in whole.columns if c not in (target, varying)]
+    return whole[[*kept, varying]], whole[target]
 
 
 def _check_names(known: list[str], target: str, varying: str, features: Sequence[str]) -> None:
@@ -321,22 +333,27 @@ def _read(column: pd.Series, varies: bool, needed: bool, notes: list[str]) -> pd
         notes.append(f"{name!r} holds dates: its numbers are days since {ORIGIN:%Y-%m-%d}")
         as_days.attrs["dates"] = True
         return as_days
-    wrong = [k for k, value in enumerate(column) if not _is_number(value) and not pd.isna(value)]
-    if not wrong:
+    text = ~column.map(_is_number) & column.notna()
+    if not text.any():
         return numbers(column)
     if varies:
         labels = column.map(lambda value: value if pd.isna(value) else str(value))
         notes.append(f"{name!r} holds text: each of its {labels.nunique()} values is a label")
         return labels
-    example = f"row {wrong[0] + 1} has {str(column.iloc[wrong[0]])[:40]!r}"
-    if needed:
-        raise ValueError(f"column {name!r} holds no numbers ({example}): correct it")
-    if len(wrong) <= len(column) / 2:
-        raise ValueError(
-            f"column {name!r} holds numbers and text ({example}): correct it, or name the columns "
-            "to explain by with --features"
-        )
-    notes.append(f"{name!r} holds text: left out")
+    some = text.sum() <= len(column) / 2
+    words = column[text].astype(str)
+    marked = words.str.contains(r"\d")  # "<0.5" says a number that is not known; "n.d." says none
+    if some and not marked.any():
+        shown = ", ".join(map(repr, words.unique()[:SHOWN]))
+        notes.append(f"{name!r} has text in {len(words)} rows ({shown}): they count as gaps")
+        return numbers(column.mask(text))
+    place = np.flatnonzero(text)[int(np.argmax(marked)) if some else 0]
+    example = f"row {place + 1} has {str(column.iloc[place])[:40]!r}"
+    if some or needed:
+        what = "numbers and text" if some else "no numbers"
+        rather = "" if needed else ", or name the columns to explain by with --features"
+        raise ValueError(f"column {name!r} holds {what} ({example}): correct it{rather}")
+    notes.append(f"{name!r} holds text ({example}): left out")
     return None
 
 

@@ -54,7 +54,13 @@ _REGISTRY: dict[str, Primitive] = {}
 
 
 def register(primitive: Primitive) -> Primitive:
-    """Make ``primitive`` known by its name, so that saved models that use it can be loaded."""
+    """Make ``primitive`` known by its name, so that saved models that use it can be loaded.
+
+    >>> bell = Primitive("bell", lambda g: torch.exp(-g * g), lambda g: sympy.exp(-(g**2)))
+    >>> register(bell) is get("bell")
+    True
+    >>> del _REGISTRY["bell"]
+    """
     _REGISTRY[primitive.name] = primitive
     return primitive
 

@@ -52,6 +52,14 @@ class Solution:
         covariance: (step, weight, weight), or None where nothing was solved for.
         labels: names of the steps, where the varying column has no order.
         box: (2, feature), the least and the largest value of each feature, raw.
+
+    >>> import peql
+    >>> data = peql.datasets.load("f3", n_t=8, n_train=64)
+    >>> solution = peql.SEQL(varying="t").fit(data.X_train, data.y_train).solution_
+    >>> solution.equation, solution.used_features
+    (x*a(t), ('x',))
+    >>> solution.predict(np.array([[2.0]]), np.array([[3.0]])).round(9)
+    array([6.])
     """
 
     formula: Formula

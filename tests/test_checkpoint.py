@@ -49,6 +49,18 @@ def test_saved_model_is_the_same(fitted, f1, tmp_path):
     pd.testing.assert_frame_equal(again.trials_, fitted.trials_)
 
 
+def test_a_set_of_primitives_stays_one(f1, tmp_path):
+    """Else a loaded model, fitted to half of the rows by the verdict, looks for less."""
+    model = peql.SEQL(varying="t", method="search", random_state=0).fit(f1.X_train, f1.y_train)
+    model.save(tmp_path / "model")
+    assert peql.load(tmp_path / "model").get_params() == model.get_params()
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.npz: there is no such file"):
+        peql.load(tmp_path / "none.npz")
+
+
 def test_loaded_model_is_saved_alike(saved, tmp_path):
     peql.load(saved).save(tmp_path / "again")
     one, two = contents(saved), contents(tmp_path / "again")

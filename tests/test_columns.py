@@ -58,8 +58,9 @@ def test_useful_columns_stay(subjects):
 
 
 def test_an_index_with_gaps_is_known_by_its_name(subjects):
-    table = subjects.drop(columns="weight").assign(**{"Unnamed: 0": np.arange(30) * 7 + 3})
-    assert leave_out(table, "y", "who")[1] == ["'Unnamed: 0' numbers the rows: left out"]
+    for name in ("Unnamed: 0", "ID", "sample_id", "Nr."):
+        table = subjects.drop(columns="weight").assign(**{name: np.arange(30) * 7 + 3})
+        assert leave_out(table, "y", "who")[1] == [f"{name!r} numbers the rows: left out"]
 
 
 def test_where_every_t_is_its_own_nothing_is_a_property_of_a_group():
@@ -138,6 +139,27 @@ def test_masked_values_are_gaps():
     masked = np.ma.masked_array([1.0, 2, 3], [False, True, False])
     assert numbers(pd.Series(masked)).isna().tolist() == [False, True, False]
     assert numbers(pd.Series([1, None, 3], dtype="Int64")).isna().tolist() == [False, True, False]
+
+
+def test_words_among_numbers_are_gaps_but_numbers_with_signs_are_not():
+    notes = []
+    marked = pd.concat([GOOD, GOOD]).assign(speed=[1, "n.d.", 3, "-", 5, 6])
+    X, _ = select(marked, "force", "time", drop_missing=True, notes=notes)
+    assert X["speed"].tolist() == [1, 3, 5, 6]
+    assert notes[0] == "'speed' has text in 2 rows ('n.d.', '-'): they count as gaps"
+    with pytest.raises(ValueError, match=r"'speed' has 2 \(data rows 2, 4\).*--drop-missing"):
+        select(marked, "force", "time")
+    marked = marked.assign(speed=[1, "n.d.", 3, "<0.5", 5, 6])
+    with pytest.raises(ValueError, match=r"row 4 has '<0\.5'"):
+        select(marked, "force", "time", drop_missing=True)
+
+
+def test_gaps_in_a_column_of_no_use_cost_no_rows(subjects):
+    notes = []
+    holes = subjects.assign(empty=np.nan, weight=subjects["weight"].mask(subjects.index % 7 == 0))
+    X, _ = select(holes, "y", "who", notes=notes)
+    assert (len(X), list(X)) == (30, ["x", "who"])
+    assert "'empty' is empty: left out" in notes
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 import warnings
 from argparse import Namespace
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -185,6 +186,30 @@ def test_an_interrupted_fit_leaves_nothing(folder, tmp_path, monkeypatch, error)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_error_comes_with_the_notes_that_explain_it(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("x;t;y\n1,5;0;1\nn.d.;0;2\n3,5;0;3\n")
+    assert main(["fit", str(tmp_path / "a.csv"), "--target", "y", "--varying", "t"]) == 2
+    told = capsys.readouterr().err
+    assert "decimal comma" in told and "('n.d.'): they count as gaps" in told
+    assert told.endswith("leave the rows out with --drop-missing\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--trials", "0"], "'0': expected a whole number of at least 1"),
+        (["--seed", "-1"], "'-1': expected a whole number of at least 0"),
+        (["--primitives", "trigg"], "unknown primitive or set 'trigg': did you mean 'trig'"),
+        (["--primitives", "trig", "sin"], "unknown primitive or set 'trig'"),
+    ],
+)
+def test_options_are_checked_before_the_table_is_read(given, message, capsys):
+    arguments = ["fit", "none.csv", "--target", "y", "--varying", "t", *given]
+    with suppress(SystemExit):
+        assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["fit", "predict"])
 def test_help_has_examples(command, capsys):
     with pytest.raises(SystemExit) as end:
@@ -204,10 +229,18 @@ def test_warnings_are_told_as_notes_without_the_line_of_code(capsys):
 
 @pytest.mark.parametrize(
     ("method", "labels", "search", "heql"),
-    [("auto", False, False, True), ("network", False, True, True), ("auto", True, False, False)],
+    [
+        ("auto", False, False, True),
+        ("network", False, True, True),
+        ("auto", True, False, False),
+        ("search", False, False, True),
+    ],
 )
 def test_what_was_tried_or_cannot_work_is_not_advised(method, labels, search, heql):
     """ "auto" searches already, and HEQL refuses labels."""
     arguments = Namespace(method=method, model="seql", primitives=["default"], trials=1)
     told = fit_command.advice(arguments, labels)
     assert ("--method search" in told, "--model heql" in told) == (search, heql)
+    assert "--features" in told and "--features" not in fit_command.advice(arguments, n_features=1)
+    assert ("--primitives" in told) == (method == "network")  # the search tries them all
+    assert ("--trials" in told, "--method auto" in told) == (method != "search", method == "search")

@@ -155,7 +155,7 @@ def test_the_table_of_labels_is_safe_for_a_spreadsheet(labelled):
 
 def test_constants_and_runners_up_are_shown(seql, f1, monkeypatch):
     model = copy.copy(seql)
-    constants = pd.DataFrame({"value": [1.5], "standard error": [0.25]}, index=["<c>"])
+    constants = pd.DataFrame({"before": ["<c>"], "value": [1.5], "standard_error": [0.25]})
     monkeypatch.setattr(type(model), "constants_", constants)
     best = seql.trials_.loc[[seql.best_trial_]]
     other = best.assign(equation="x*a(t) + <b>", criterion=best["criterion"] + 12.5)
@@ -166,7 +166,7 @@ def test_constants_and_runners_up_are_shown(seql, f1, monkeypatch):
         told = report.runners_up(model).iloc[-1]
         assert told["agrees_with_the_rows"] == agrees and told["worse_by"] == 12.5
     page = report.page(model, y, verdict(model, X, y), model.jumps(), trade_off(model, y), {})
-    assert "&lt;c&gt;" in page and "0.25" in page
+    assert "<th>stands before</th>" in page and "<td>&lt;c&gt;</td>" in page and "0.25" in page
     assert "x*a(t) + &lt;b&gt;" in page and "12.5" in page
 
 

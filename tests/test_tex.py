@@ -71,6 +71,11 @@ def test_whatever_the_name_mathml_has_it_as_text(text):
 ENTITIES = {"InvisibleTimes;"}
 
 
+def test_factors_of_several_letters_do_not_run_together():
+    written = mathml(a(sympy.Symbol("t")) * sympy.Symbol("speed") * sympy.Symbol("load"))
+    assert written.count("<mo lspace='0.17em'>") == 2
+
+
 @pytest.mark.parametrize(
     ("expression", "written"),
     [

@@ -42,6 +42,12 @@ def explain(
     "consistent" only if the formula agrees with the values within their standard errors. Between
     labels there is nothing to explain: the table is empty. Jumps of a ``smoothed`` field's
     coefficients are looked for as ``jumps`` does.
+
+    >>> import peql
+    >>> data = peql.datasets.load("f1", n_t=32, n_train=32)
+    >>> model = peql.SEQL(varying="t", random_state=0).fit(data.X_train, data.y_train)
+    >>> explain(model.solution_, ["b"])[["low", "high", "expression"]].round(2).values.tolist()
+    [[-3.0, -0.2, -3.00000000000000], [0.2, 3.0, 3.00000000000000]]
     """
     if solution.t.shape[1] != 1:
         raise ValueError(

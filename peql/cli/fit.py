@@ -9,7 +9,8 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from .. import __version__
+from .._suggest import unknown_name
 from ..columns import as_fitted
 from ..columns import select as select
 from . import subcommand
@@ -36,11 +38,12 @@ examples:
   peql fit decay.csv --target n --varying sample --primitives growth --trials 4
 
 tables:
-  CSV with any separator, decimal point or comma, UTF-8 or Latin-1, and comment lines (# or %);
-  Parquet (peql[parquet]); the first sheet of Excel's .xlsx (peql[excel]). Dates become days since
-  2000-01-01. A varying column of text is a label each. Columns that can be no term (constant,
-  repeated, numbering the rows, constant at each value of the varying column) are left out with a
-  note.
+  CSV with any separator, decimal point or comma, UTF-8 or Latin-1, comment lines (# or %), lines
+  of text above the header or of units below it; Parquet (peql[parquet]); the first sheet of Excel's
+  .xlsx (peql[excel]). Dates become days since 2000-01-01, times (10:30) hours; a varying column of
+  text is a label each. A few words among numbers ("n.d.") are gaps, and rows with gaps are refused
+  unless --drop-missing is given. Columns that can be no term (constant, empty, repeated, numbering
+  the rows, constant at each value of the varying column) are left out with a note.
 
 primitives, each a set or names of your own choice:
 {sets}
@@ -84,12 +87,13 @@ def add_parser(subparsers: Any) -> None:
     fit.add_argument("--varying", required=True, help="the column along which coefficients vary")
     fit.add_argument("--features", nargs="+", help="the columns to explain it by; default: others")
     fit.add_argument("--model", choices=MODELS, default="seql", help="default: seql")
-    fit.add_argument("--method", choices=METHODS, default="auto", help="default: auto")
+    does = "search over forms, train a network, or both and keep the better (auto, the default)"
+    fit.add_argument("--method", choices=METHODS, default="auto", help=does)
     fit.add_argument(
         "--primitives", nargs="+", default=["default"], help="a set, or names; see below"
     )
-    fit.add_argument("--trials", type=int, default=1, help="random restarts; default: 1")
-    fit.add_argument("--seed", type=int, default=0, help="default: 0")
+    fit.add_argument("--trials", type=_whole(1), default=1, help="random restarts; default: 1")
+    fit.add_argument("--seed", type=_whole(0), default=0, help="default: 0")
     fit.add_argument("--drop-missing", action="store_true", help="leave out incomplete rows")
     fit.add_argument("--out", type=Path, help="a folder to make; default: named after the data")
     does = "apply a model that peql fit wrote to the rows of a table"
@@ -97,6 +101,17 @@ def add_parser(subparsers: Any) -> None:
     predict.add_argument("model", type=Path, help="model.npz")
     predict.add_argument("data", type=Path, help="a CSV, Parquet or Excel file with a header")
     predict.add_argument("--out", type=Path, help="a CSV file to make; default: print")
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    """The type of an option: a whole number of at least ``least``."""
+
+    def whole(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise ArgumentTypeError(f"{text!r}: expected a whole number of at least {least}")
+        return int(text)
+
+    return whole
 
 
 # --- where to write, and what is going on ----------------------------------------------------
@@ -145,6 +160,16 @@ def stage(name: str) -> Iterator[None]:
 
 
 @contextmanager
+def told(notes: list[str]) -> Iterator[None]:
+    """Say the ``notes`` that were taken, also if they ended in an error, which they may explain."""
+    try:
+        yield
+    finally:
+        for note in notes:
+            _say(f"note: {note}")
+
+
+@contextmanager
 def noted(notes: list[str]) -> Iterator[None]:
     """Say what was warned of, once each and without the line of code; ``notes`` get it, too."""
     with warnings.catch_warnings(record=True, action="always", category=UserWarning) as warned:
@@ -163,7 +188,8 @@ def run_fit(arguments: argparse.Namespace) -> int:
     out = arguments.out or Path(f"{arguments.data.stem}-peql")
     check_writable(out)
     notes: list[str] = []
-    with stage(f"reading {arguments.data.name}"):
+    model = make_model(arguments)
+    with stage(f"reading {arguments.data.name}"), told(notes):
         table = read_table(arguments.data, notes)
         X, y = select(
             table,
@@ -174,9 +200,6 @@ def run_fit(arguments: argparse.Namespace) -> int:
             grouped=arguments.model != "eql",
             notes=notes,
         )
-    for note in notes:
-        _say(f"note: {note}")
-    model = make_model(arguments)
     steps = X[arguments.varying].nunique()
     with (
         noted(notes),
@@ -207,7 +230,8 @@ def run_fit(arguments: argparse.Namespace) -> int:
     print(_printable(f"{y.name} = {model.equation_}"))
     print(_printable(str(judged)))
     if not judged.trustworthy:
-        print(advice(arguments, labels=model.solution_.labels is not None))
+        labels = model.solution_.labels is not None
+        print(advice(arguments, labels=labels, n_features=len(model.feature_names_)))
     print(f"report: {out / 'report.html'}")
     return 0 if judged.trustworthy else 1
 
@@ -216,12 +240,14 @@ def make_model(arguments: argparse.Namespace) -> Any:
     """The estimator that the arguments ask for."""
     import peql
 
-    from ..primitives import SETS, resolve
+    from ..primitives import SETS, names
 
     chosen: Any = arguments.primitives
+    for name in chosen:  # a mistyped one is told now
+        if name not in (known := [*(SETS if len(chosen) == 1 else ()), *names()]):
+            raise unknown_name("primitive or set", name, known)
     if len(chosen) == 1 and chosen[0] in SETS:
         chosen = chosen[0]
-    resolve(chosen)  # a mistyped name is told now
     kind = getattr(peql, MODELS[arguments.model])
     return kind(
         varying=arguments.varying,
@@ -232,19 +258,28 @@ def make_model(arguments: argparse.Namespace) -> Any:
     )
 
 
-def advice(arguments: argparse.Namespace, labels: bool = False) -> str:
+def advice(arguments: argparse.Namespace, labels: bool = False, n_features: int = 2) -> str:
     """What to try when nothing trustworthy was found."""
     from ..primitives import SETS
 
     tried = arguments.primitives[0] if len(arguments.primitives) == 1 else None
+    # The search has tried all functions if none were asked for, and it has no restarts.
     sets = [name for name in SETS if name != tried]
-    ideas = [f"other functions (--primitives {' or '.join(sets)})"] if sets else []
-    ideas.append(f"more restarts (--trials {max(4, 2 * arguments.trials)})")
+    if tried != "default" or arguments.method == "network":
+        ideas = [f"other functions (--primitives {' or '.join(sets)})"]
+    else:
+        ideas = []
+    if arguments.method == "search":
+        ideas.append("networks, too (--method auto)")
+    else:
+        ideas.append(f"more restarts (--trials {max(4, 2 * arguments.trials)})")
     if arguments.method == "network":
         ideas.append("the search (--method search)")
     if arguments.model == "seql" and not labels:  # between labels HEQL has nothing to learn
         ideas.append("--model heql if there are few rows at each value")
-    return f"To try: {', '.join(ideas)}; or fewer columns (--features)."
+    if n_features > 1:
+        ideas.append("fewer columns (--features)")
+    return f"To try: {', or '.join(ideas)}."
 
 
 def _explained(model: Any, notes: list[str]) -> pd.DataFrame | None:
@@ -326,9 +361,8 @@ def run_predict(arguments: argparse.Namespace) -> int:
         check_writable(arguments.out)
     model = load(arguments.model)
     notes: list[str] = []
-    table = read_table(arguments.data, notes)
-    for note in notes:
-        _say(f"note: {note}")
+    with told(notes):
+        table = read_table(arguments.data, notes)
     if "predicted" in table:
         raise ValueError(f"{arguments.data} has a column 'predicted' already: rename it")
     with noted(notes):

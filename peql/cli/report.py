@@ -36,6 +36,8 @@ IN_WORDS = {
     "train_error": "mean squared error",
     "unexplained": "unexplained share",
     "worse_by": "worse by",
+    "before": "stands before",
+    "standard_error": "standard error",
 }
 
 
@@ -248,7 +250,7 @@ def page(
     labels = has_labels(model)  # between labels there is nothing to explain, and no jump
     sections = {
         "": pictures,
-        "Numbers that do not vary": _table(model.constants_, index=True),
+        "Numbers that do not vary": _table(model.constants_),
         "What the coefficients are": (
             "" if explained is None or labels else _table(explanations_table(explained)) or none
         ),

@@ -20,6 +20,10 @@ class Dataset:
         equation: SymPy, with coefficient functions, e.g. ``a(t)*x**2 + b(t)*x``.
         coefficients: DataFrame, indexed by the sorted values of ``varying``, one column per
             function; the index has a level for each column of ``varying``.
+
+    >>> import peql
+    >>> peql.datasets.load("f1")
+    Dataset('f1': y = x**2*a(t) + x*b(t), 65536 rows to train, 32768 to test)
     """
 
     name: str

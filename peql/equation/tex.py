@@ -147,6 +147,8 @@ def mathml(expression: sympy.Expr, left: str | None = None) -> str:
     if left is not None:
         replaced = sympy.Eq(sympy.Symbol(chr(_PLACES)), replaced, evaluate=False)
     written = _sympy_mathml(replaced, printer="presentation")
+    # A little space between factors, as in TeX: names of several letters would run together.
+    written = written.replace("<mo>&InvisibleTimes;", "<mo lspace='0.17em'>&InvisibleTimes;")
     for k, text in enumerate(names):
         for place_taken in (f"&#{_PLACES + k};", chr(_PLACES + k)):
             written = written.replace(place_taken, html.escape(text))

@@ -81,7 +81,14 @@ class Solved:
         return self.solution_
 
     def equation(self, t: Any) -> sympy.Expr:
-        """The equation with numbers at ``t``, one number (or label) for each varying column."""
+        """The equation with numbers at ``t``, one number (or label) for each varying column.
+
+        >>> import peql
+        >>> data = peql.datasets.load("f1", n_t=8, n_train=32)
+        >>> model = peql.SEQL(varying="t", random_state=0).fit(data.X_train, data.y_train)
+        >>> model.equation(t=3)
+        3.0*x**2 + 3.0*x
+        """
         check_is_fitted(self)
         return self.solution_.at(self._point(t))
 
@@ -101,17 +108,39 @@ class Solved:
         return point
 
     def latex(self, precision: int = 3) -> str:
-        """The equation as LaTeX, numbers with ``precision`` significant digits."""
+        r"""The equation as LaTeX, numbers with ``precision`` significant digits.
+
+        >>> import peql
+        >>> data = peql.datasets.load("f1", n_t=8, n_train=32)
+        >>> model = peql.SEQL(varying="t", random_state=0).fit(data.X_train, data.y_train)
+        >>> print(model.latex())
+        a(t) \, x^{2} + b(t) \, x
+        """
         check_is_fitted(self)
         return tex(self.equation_, f".{precision}g")
 
     def jumps(self) -> pd.DataFrame:
-        """Jumps and corners of the coefficient functions, see ``peql.analysis.breaks``."""
+        """Jumps and corners of the coefficient functions, see ``peql.analysis.breaks``.
+
+        >>> import peql
+        >>> data = peql.datasets.load("f1", n_t=32, n_train=32)
+        >>> model = peql.SEQL(varying="t", random_state=0).fit(data.X_train, data.y_train)
+        >>> model.jumps()[["coefficient", "kind", "t"]].to_dict("list")
+        {'coefficient': ['b'], 'kind': ['jump'], 't': [0.0]}
+        """
         check_is_fitted(self)
         return jumps(self.solution_, smoothed=self._smoothed)
 
     def explain(self, coefficients: Sequence[str] | None = None) -> pd.DataFrame:
-        """What each coefficient function itself is, where that can be said."""
+        """What each coefficient function itself is, where that can be said.
+
+        >>> import peql
+        >>> data = peql.datasets.load("f1", n_t=8, n_train=32)
+        >>> model = peql.SEQL(varying="t", random_state=0).fit(data.X_train, data.y_train)
+        >>> explained = model.explain(["a"])
+        >>> explained.loc[0, ["coefficient", "expression", "verdict"]].tolist()
+        ['a', t, 'consistent']
+        """
         check_is_fitted(self)
         return explain(self.solution_, coefficients, progress=self.verbose, smoothed=self._smoothed)
 
@@ -121,7 +150,7 @@ class Solved:
         return getattr(self, "_field", None) is not None
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to ``path``: arrays and JSON, no code. See ``peql.load``."""
+        """Write the fitted model to ``path``: arrays and JSON, no code. ``peql.load`` reads it."""
         check_is_fitted(self)
         header, arrays = self._state()
         solution, more = checkpoint.packed(self.solution_)
@@ -133,7 +162,10 @@ class Solved:
         kinds = P.resolve(self.primitives)
         for primitive, _ in kinds:
             checkpoint.check_registered(primitive)
-        parameters = {**self.get_params(), "primitives": {p.name: n for p, n in kinds}}
+        # A set stays one: "default" lets the search choose among all that are registered.
+        chosen = self.primitives
+        named = chosen if isinstance(chosen, str) else {p.name: n for p, n in kinds}
+        parameters = {**self.get_params(), "primitives": named}
         return {
             "parameters": {k: _plain(v) for k, v in parameters.items()},
             "trials": self.trials_.to_dict(orient="list"),

@@ -209,6 +209,8 @@ def write(path: str | os.PathLike[str], header: Header, arrays: Mapping[str, np.
 
 def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
     """What ``write`` wrote; the sizes that the file declares are checked first."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
     if not stat.S_ISREG(os.stat(path).st_mode):
         kind = "a folder" if os.path.isdir(path) else "no ordinary file"
         raise (IsADirectoryError if os.path.isdir(path) else ValueError)(

@@ -436,7 +436,11 @@ class EncodedSEQL(_EncodedSymbolic):
 
 
 class EncodedHEQL(_EncodedSymbolic):
-    """HEQL behind an encoder: a small network computes the weights from t; predicts at any t."""
+    """HEQL behind an encoder: a small network computes the weights from t; predicts at any t.
+
+    >>> EncodedHEQL(random_state=0).get_params()["random_state"]
+    0
+    """
 
     _weights = "meta"
     _learning_rate = 1e-3

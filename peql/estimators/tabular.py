@@ -139,7 +139,14 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
     # --- fitting ---------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> _SymbolicRegressor:
-        """Find the equation. ``X`` (row, column) holds the features and the varying column."""
+        """Find the equation. ``X`` (row, column) holds the features and the varying column.
+
+        >>> import peql
+        >>> X = pd.DataFrame({"x": [1.0, 2, 3, 4] * 2, "place": ["north"] * 4 + ["south"] * 4})
+        >>> model = peql.SEQL(varying="place", random_state=0).fit(X, [1, 4, 9, 16, 3, 12, 27, 48])
+        >>> model.equation_, model.coefficients_["a"].round(9).to_dict()
+        (x**2*a(place), {'north': 1.0, 'south': 3.0})
+        """
         self._check_parameters()
         target = str(getattr(y, "name", None) or "y")
         # Rows of a differentiated field (``peql.datasets.from_field``) say so themselves.
@@ -561,7 +568,14 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             raise ValueError("the columns of the table are not those of the formula")
 
     def predict(self, X: Any) -> np.ndarray:
-        """y for each row of ``X``; columns that the equation does not use may be missing."""
+        """y for each row of ``X``; columns that the equation does not use may be missing.
+
+        >>> import peql
+        >>> data = peql.datasets.load("f1", n_t=8, n_train=32)
+        >>> model = peql.SEQL(varying="t", random_state=0).fit(data.X_train, data.y_train)
+        >>> model.predict(pd.DataFrame({"x": [1.0, 2.0], "t": [3, -3]})).round(9)
+        array([  6., -18.])
+        """
         check_is_fitted(self)
         x, t = self._split_columns(self._prediction_table(X))
         self._warn_beyond(t)
