@@ -33,12 +33,15 @@ def run(seed):
     return {"value": seed / 7}
 
 tasks = [{"seed": k} for k in range(400)]
-results.run_sweep(Path(sys.argv[1]), run, tasks, made_by={"engine": "e"})
+sweep = results.Sweep(Path(sys.argv[1]), run, tasks, made_by={"engine": "e"})
+results.run_all({"slow": sweep})
 """
 
 
 def sweep(path, run, tasks, **options):
-    return results.run_sweep(path, run, tasks, **{"made_by": MADE_BY, **options})
+    made = results.Sweep(path, run, tasks, **{"made_by": MADE_BY, **options})
+    results.run_all({"table": made})
+    return made.table()
 
 
 def test_rows_hold_task_result_and_origin(tmp_path):
@@ -72,12 +75,9 @@ def test_rows_of_another_engine_are_redone(tmp_path):
     sweep(path, run, TASKS[:2])
     sweep(path, run, TASKS[:2], made_by={**MADE_BY, "engine": "other"})
     assert done == [0, 1, 0, 1]
-    # By other versions too, unless only the engine identifies a row.
-    versions = {"engine": "other", "numpy_version": "2"}
-    sweep(path, run, TASKS[:2], made_by=versions, identity=["engine"])
+    # But not those by other versions of what the engine runs on.
+    sweep(path, run, TASKS[:2], made_by={"engine": "other", "numpy_version": "2"})
     assert done == [0, 1, 0, 1]
-    sweep(path, run, TASKS[:2], made_by=versions)
-    assert done == [0, 1, 0, 1, 0, 1]
 
 
 def test_a_killed_sweep_leaves_whole_rows_and_goes_on(tmp_path):
@@ -413,7 +413,8 @@ def run(seed):
     return {"threads": torch.get_num_threads(), "imported": imported}
 
 tasks = [{"seed": k} for k in range(2)]
-results.run_sweep(Path("table.csv"), run, tasks, made_by={}, jobs=2)
+sweep = results.Sweep(Path("table.csv"), run, tasks, made_by={"engine": "e"})
+results.run_all({"table": sweep}, jobs=2)
 """
 
 

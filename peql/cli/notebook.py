@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import results
 from .._suggest import unknown_name
+from ..running import require
 from . import kernel
 
 OWN_COLUMNS = ("status", "seconds", "failure", "notebook", "hash")
@@ -254,13 +255,3 @@ def file_name(values: dict[str, Any], hash: str) -> str:
     told = "_".join(f"{name}-{value}" for name, value in values.items())
     told = re.sub(r"[^\w.,+-]+", "-", told)[:80]
     return f"{told}_{hash}.ipynb" if told else f"{hash}.ipynb"
-
-
-def require(module: str, *, extra: str) -> Any:
-    """The module, or an error that says what to install."""
-    try:
-        return __import__(module)
-    except ImportError:
-        raise ImportError(
-            f"this needs {module}, which is not installed: pip install 'peql[{extra}]'"
-        ) from None
