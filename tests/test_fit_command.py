@@ -185,14 +185,6 @@ def test_an_interrupted_fit_leaves_nothing(folder, tmp_path, monkeypatch, error)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["fit", "predict"])
-def test_help_has_examples(command, capsys):
-    with pytest.raises(SystemExit) as end:
-        run(command, "--help")
-    assert end.value.code == 0
-    assert f"peql {command} " in capsys.readouterr().out.split("example")[1]
-
-
 def test_warnings_are_told_as_notes_without_the_line_of_code(capsys):
     notes = []
     with fit_command.noted(notes):

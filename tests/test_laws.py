@@ -98,9 +98,16 @@ def case(request):
 def test_saved_and_loaded_it_predicts_the_same_bytes(case, tmp_path):
     data, model = case
     model.save(tmp_path / "model")
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]  # no suffix added, nothing left over
     again = peql.load(tmp_path / "model")
+    assert type(again) is type(model)
+    given = {**model.get_params(), "primitives": again.primitives}
+    assert {k: v for k, v in again.get_params().items() if k != "encoder"} == {
+        k: v for k, v in given.items() if k != "encoder"
+    }
     assert data.predict(again).tobytes() == data.predict(model).tobytes()
-    assert again.equation_ == model.equation_
+    assert again.equation_ == model.equation_ and again.latex() == model.latex()
+    pd.testing.assert_frame_equal(again.coefficients_, model.coefficients_)
     pd.testing.assert_frame_equal(again.coefficient_errors_, model.coefficient_errors_)
     pd.testing.assert_frame_equal(again.trials_, model.trials_)
 
