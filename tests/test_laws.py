@@ -136,6 +136,18 @@ def test_the_equation_is_the_prediction(case):
         assert data.written(model, row) == pytest.approx(predicted[row], rel=1e-6, abs=1e-6)
 
 
+def test_the_coefficients_belong_to_the_equation(case):
+    _, model = case
+    if not model.solution_.refined:
+        return  # terms below the paper's threshold are not printed
+    numbers = model.coefficients_.iloc[2]
+    values = dict(zip(model.coefficients_, numbers, strict=True))
+    functions = model.equation_.atoms(sympy.core.function.AppliedUndef)
+    filled = model.equation_.subs({f: values[f.func.__name__] for f in functions})
+    difference = sympy.expand(filled - model.equation(t=numbers.name))
+    assert all(abs(c) < 1e-9 for c in difference.as_coefficients_dict().values())
+
+
 def test_errors_have_the_coefficients_shape(case):
     _, model = case
     assert model.coefficient_errors_.shape == model.coefficients_.shape
