@@ -124,7 +124,7 @@ def announce(sweeps: dict[str, results.Sweep], cores: int) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a reader says them.
+    """Seconds, in minutes or hours where there are many.
 
     >>> duration(42), duration(600), duration(9000)
     ('42 s', '10 min', '2.5 h')

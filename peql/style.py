@@ -18,7 +18,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 STYLE = Path(__file__).with_name("peql.mplstyle")
-TRUE = {"color": "#bdbdbd", "linewidth": 5.0, "solid_capstyle": "round", "label": "true"}
+TRUE: dict[str, Any] = {
+    "color": "#bdbdbd",
+    "linewidth": 5.0,
+    "solid_capstyle": "round",
+    "label": "true",
+}
 FOUND: dict[str, dict[str, Any]] = {
     "EQL": {"color": "#D55E00", "linestyle": (0, (4, 1.5))},
     "SEQL": {"color": "#0072B2", "linestyle": (0, (4, 2))},

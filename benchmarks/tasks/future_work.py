@@ -17,7 +17,6 @@ NEVER = [
     *(("peql.estimators.tabular", f"_SymbolicRegressor.{m}") for m in ("_searched", "_summed")),
     ("peql.engine.search", "search"),
 ]
-SOURCES = ("chapters/protocol.py", "chapters/future.py")
 
 
 def TASKS() -> Iterator[dict[str, Any]]:

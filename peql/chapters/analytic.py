@@ -26,6 +26,8 @@ from .recording import record
 Case = tuple[Dataset, dict[str, Any]]
 Cases = Mapping[str, Case]
 MODELS = ("EQL", "SEQL", "HEQL")
+BOUND = 1e-8  # of the test error of a fit that misses nothing
+ALIKE = 10  # a factor by which errors of different random numbers may differ
 
 
 def set_up() -> None:
@@ -74,11 +76,7 @@ def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options
         data = datasets.load(function, random_state=seed)
         fitted = {}
         for name in models:
-            kind = getattr(estimators, name)
-            # The paper's training is what is shown; the search has a chapter of its own.
-            chosen = {"method": "network", **options}
-            model = kind(varying=data.varying, random_state=seed, **chosen)
-            fitted[name] = model.fit(data.X_train, data.y_train)
+            model = fitted[name] = fit_one(name, data, random_state=seed, **options)
             record(
                 {"function": function, "model": name, **options},
                 equation=model.equation_,
@@ -90,23 +88,28 @@ def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options
     return cases
 
 
-def misses(cases: Cases, bound: float = 1e-8) -> list[str]:
-    """The fits without exactly the true terms, or with a test error above ``bound``."""
+def fit_one(model: str, data: Dataset, **options: Any) -> Any:
+    """A model fitted to a dataset, by the paper's training: the search has its own chapter."""
+    chosen = {"varying": data.varying, "method": "network", **options}
+    return getattr(estimators, model)(**chosen).fit(data.X_train, data.y_train)
+
+
+def misses(cases: Cases) -> list[str]:
+    """The fits without exactly the true terms, or with a test error above ``BOUND``."""
     return [
         f"{name} on {function}: {model.equation_}"
         for function, (data, models) in cases.items()
         for name, model in models.items()
-        if not has_true_terms(model.equation_, data) or mse(model, data) > bound
+        if not has_true_terms(model.equation_, data) or mse(model, data) > BOUND
     ]
 
 
 # --- errors ---------------------------------------------------------------------------------
 
 
-def mse(model: Any, data: Dataset, *, raw: bool = False) -> float:
-    """Mean squared error on the test rows, in the paper's units or in y's own."""
-    difference = (model.predict(data.X_test) - data.y_test).to_numpy()
-    return float(np.mean(difference**2)) if raw else scaled_mse(data, data.X_test, difference)
+def mse(model: Any, data: Dataset) -> float:
+    """Mean squared error on the test rows, in the paper's units."""
+    return scaled_mse(data, data.X_test, (model.predict(data.X_test) - data.y_test).to_numpy())
 
 
 def split_error(data: Dataset, predicted: np.ndarray) -> tuple[float, float]:
@@ -114,10 +117,10 @@ def split_error(data: Dataset, predicted: np.ndarray) -> tuple[float, float]:
     x, known = data.X_test[feature(data)], data.X_train[feature(data)]
     inside = x.between(known.min(), known.max()).to_numpy()
     difference = predicted - data.y_test.to_numpy()
-    return (
-        scaled_mse(data, data.X_test[inside], difference[inside]),
-        scaled_mse(data, data.X_test[~inside], difference[~inside]),
+    within, beyond = (
+        scaled_mse(data, data.X_test[rows], difference[rows]) for rows in (inside, ~inside)
     )
+    return within, beyond
 
 
 def evaluate(equation: sympy.Expr, data: Dataset) -> np.ndarray:
@@ -128,13 +131,13 @@ def evaluate(equation: sympy.Expr, data: Dataset) -> np.ndarray:
     return np.broadcast_to(values, len(data.X_test))
 
 
-def polynomial_error(data: Dataset, degree: int = 4) -> float:
-    """The test error of a polynomial in x fitted at each t on its own, in the paper's units."""
+def polynomial_error(data: Dataset) -> float:
+    """The test error of polynomials of degree 4 in x, one for each t, in the paper's units."""
     x, t = feature(data), data.varying
     predicted = pd.Series(0.0, index=data.X_test.index)
     train, test = data.X_train.groupby(t).groups, data.X_test.groupby(t).groups
     for value, rows in train.items():
-        fitted = np.polynomial.Polynomial.fit(data.X_train[x][rows], data.y_train[rows], degree)
+        fitted = np.polynomial.Polynomial.fit(data.X_train[x][rows], data.y_train[rows], 4)
         predicted[test[value]] = fitted(data.X_test[x][test[value]].to_numpy())
     return scaled_mse(data, data.X_test, (predicted - data.y_test).to_numpy())
 
@@ -221,14 +224,14 @@ def compared(protocol: pd.DataFrame, refined: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def nearness(protocol: pd.DataFrame, factor: float = 10) -> pd.DataFrame:
-    """Whether the protocol's best error is within a ``factor`` of the paper's, for each case."""
+def nearness(protocol: pd.DataFrame) -> pd.DataFrame:
+    """Whether the protocol's best error is within ``ALIKE`` times the paper's, for each case."""
     words = {}
     for key, runs in protocol.groupby(["function", "model"]):
         function, model = map(str, key)
         ratio = runs["test_mse_scaled"].min() / paper.table("analytic_mse", "best", function, model)
         words[tex(symbol(function)), model] = (
-            "smaller" if ratio < 1 / factor else "larger" if ratio > factor else "alike"
+            "smaller" if ratio < 1 / ALIKE else "larger" if ratio > ALIKE else "alike"
         )
     table = pd.Series(words).unstack().reindex(columns=["SEQL", "HEQL"])
     return table.astype(object).fillna("not run")

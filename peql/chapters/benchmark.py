@@ -33,7 +33,7 @@ def rate(rows: pd.DataFrame, column: str = "right_form") -> str:
 
 
 def progress(rows: pd.DataFrame, name: str) -> str:
-    """How much of a list of tasks the stored table has.
+    """How many runs of a list of tasks the stored table has.
 
     >>> progress(pd.DataFrame({"seed": [0, 0, 1]}), "classbench")
     '3 of the 320 runs of the list, from 2 seeds'
@@ -44,7 +44,7 @@ def progress(rows: pd.DataFrame, name: str) -> str:
 
 
 def law_name(name: str) -> str:
-    """A law as a reader says it.
+    """The name of a law in prose.
 
     >>> law_name("classbench_free_fall")
     'free fall'
@@ -74,7 +74,7 @@ def _cell(rows: pd.DataFrame) -> str:
 def misses(rows: pd.DataFrame) -> pd.DataFrame:
     """The runs without the right form, each with what it found instead."""
     missed = rows[~rows["right_form"].astype(bool)]
-    found = [inline(_parsed(e), "#.2g") for e in missed["equation"]]
+    found = [inline(parsed(e), "#.2g") for e in missed["equation"]]
     table = pd.DataFrame(
         {
             "law": missed["law"].map(law_name),
@@ -91,24 +91,19 @@ def unseen(rows: pd.DataFrame) -> pd.DataFrame:
     table = {}
     for (name, law), own in rows.groupby(["law", "true_law"]):
         found = own.set_index("noise")["right_form"].map({True: "found", False: "missed"})
-        written = inline(sympy.parse_expr(law, local_dict=_names(str(law))))
+        written = inline(parsed(str(law)))
         table[name] = {"its form": written, **{f"{z:.0%} noise": found[z] for z in found.index}}
     return pd.DataFrame.from_dict(table, orient="index")
 
 
-def _names(form: str) -> dict[str, sympy.Symbol]:
-    """The names in a law as symbols, also those that SymPy has another meaning for.
+def parsed(equation: str) -> sympy.Expr:
+    """An equation whose names are columns, also those that SymPy has another meaning for.
 
-    >>> sorted(_names("I*exp(-E*x)"))
+    >>> sorted(map(str, parsed("I*exp(-E*x)").free_symbols))
     ['E', 'I', 'x']
     """
-    names = set(re.findall(r"[A-Za-z]\w*(?![\w(])", form)) - {"pi"}
-    return {name: sympy.Symbol(name) for name in names}
-
-
-def _parsed(equation: str) -> sympy.Expr:
-    names = {name: sympy.Symbol(name) for law in LAWS.values() for name in law.features}
-    return sympy.parse_expr(equation, local_dict=names)
+    names = set(re.findall(r"[A-Za-z]\w*(?![\w(])", equation)) - {"pi"}
+    return sympy.parse_expr(equation, local_dict={name: sympy.Symbol(name) for name in names})
 
 
 def rivals(rows: pd.DataFrame, *, seed: int) -> pd.DataFrame:

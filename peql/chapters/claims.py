@@ -21,11 +21,9 @@ from matplotlib.figure import Figure
 
 from .. import datasets, results
 from ..analysis.comparison import has_true_terms
-from ..baselines import GroupSINDy
 from ..datasets import analytic as truth
 from ..engine.training import PAPER, train
 from ..equation.writing import scientific, symbol, tex
-from ..estimators import tabular
 from ..nn.network import SymbolicNetwork
 from ..style import FOUND, legend, styled
 from . import analytic, paper, pdes, protocol, robustness, springs
@@ -101,7 +99,7 @@ def courses() -> pd.DataFrame:
     """Their training, a row for each point in time: error without gate noise and open gates."""
     table = pd.read_csv(results.folder() / protocol.CURVES)
     parts = table.assign(error=table["error"].str.split(), gates=table["gates"].str.split())
-    parts["progress"] = [np.linspace(0, 1, len(error)) for error in parts["error"]]
+    parts["progress"] = parts["error"].map(lambda error: np.linspace(0, 1, len(error)))
     points = parts.explode(["progress", "error", "gates"], ignore_index=True)
     return points.astype({"progress": float, "error": float, "gates": int})
 
@@ -126,14 +124,6 @@ def not_run(experiment: str, *values: str) -> str:
 def needs_runs(experiment: str, *values: str) -> Callable[[Test], Test]:
     """A test of one experiment on the future work, with all of ``values``."""
     return needs(lambda: not_run(experiment, *values))
-
-
-def fit(model: str, data: Any, **options: Any) -> Any:
-    """The fitted estimator; every live fit of this chapter is made here."""
-    # The paper's training is what is judged, not the search over forms.
-    chosen = {"method": "network", "verbose": False, **options}
-    made = getattr(tabular, model)(varying=data.varying, **chosen)
-    return made.fit(data.X_train, data.y_train)
 
 
 def n_seeds() -> int:
@@ -286,7 +276,7 @@ def scattered(seed: int = 0) -> Any:
 def scattered_fit(seed: int = 0) -> Any:
     """HEQL on rows at scattered t."""
     data = scattered(seed)
-    found = fit("HEQL", data, random_state=seed)
+    found = analytic.fit_one("HEQL", data, random_state=seed)
     right = has_true_terms(found.equation_, data)
     record({"function": data.name, "model": "HEQL"}, equation=found.equation_, true_terms=right)
     return found
@@ -296,7 +286,7 @@ def no_grid(seed: int = 0) -> Verdict:
     """HEQL does not require the data to lie on a grid in t."""
     found = has_true_terms(scattered_fit(seed).equation_, scattered(seed))
     try:
-        fit("SEQL", scattered(seed), random_state=seed)
+        analytic.fit_one("SEQL", scattered(seed), random_state=seed)
         other = ""
     except ValueError:
         other = "; SEQL refuses them"
@@ -309,7 +299,7 @@ def uneven_grid(seed: int = 0) -> Verdict:
     t = np.repeat(np.sort(random.uniform(-3, 3, 24)), random.integers(24, 96, 24))
     X = pd.DataFrame({"x": random.uniform(-3, 3, len(t)), "t": t})
     data = replace(scattered(seed), X_train=X, y_train=truth.evaluate("f5", X))
-    models = {m: fit(m, data, random_state=seed) for m in ("SEQL", "HEQL")}
+    models = {m: analytic.fit_one(m, data, random_state=seed) for m in ("SEQL", "HEQL")}
     missed = [m for m, model in models.items() if not has_true_terms(model.equation_, data)]
     return judged(
         not missed,
@@ -345,7 +335,7 @@ def any_function(seed: int = 0) -> Verdict:
     missed = [
         model
         for model in ("SEQL", "HEQL")
-        if not has_true_terms(fit(model, data, random_state=seed).equation_, data)
+        if not has_true_terms(analytic.fit_one(model, data, random_state=seed).equation_, data)
     ]
     told = "f1 with coefficients drawn at random at each t: "
     return judged(not missed, f"{told}both find it", f"{told}missed by {' and '.join(missed)}")
@@ -377,7 +367,7 @@ def extrapolation() -> Verdict:
 def eql_fails(seed: int = 0) -> Verdict:
     """EQL learns an overly complicated and incorrect equation for f1, and does not extrapolate."""
     data = datasets.load("f1", random_state=seed)
-    model = fit("EQL", data, l0_weight=0.01, random_state=seed)
+    model = analytic.fit_one("EQL", data, l0_weight=0.01, random_state=seed)
     inside, outside = analytic.split_error(data, model.predict(data.X_test))
     missed = analytic.misses({"f1": (data, {"EQL": model})})
     terms = "wrong terms" if missed else "the true terms"
@@ -390,8 +380,7 @@ def eql_fails(seed: int = 0) -> Verdict:
 def sindy() -> tuple[float, float]:
     """SINDy's error of u_t on Burgers' equation, with u u_x among its candidates and without."""
     data = datasets.load("burgers", cross_terms=True, n_x=256, n_t=256)
-    model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
-    return pdes.u_t_mse(model, data), pdes.sindy_without_the_answer()[0]
+    return pdes.u_t_mse(pdes.sindy(data), data), pdes.sindy_without_the_answer()[0]
 
 
 def cross_terms() -> Verdict:

@@ -54,6 +54,16 @@ def shade(ax: Axes, data: Dataset) -> None:
         ax.axvspan(start, end, color=SHADE, linewidth=0, zorder=0)
 
 
+def draw_curves(ax: Axes, data: Dataset, models: Mapping[str, Any], t: float) -> None:
+    """The true curve at ``t`` and those that the models found."""
+    shade(ax, data)
+    x = x_grid(data, 241)
+    ax.plot(x, curve(true_equation(data, t), data, x), **TRUE)
+    for name, model in models.items():
+        ax.plot(x, model.predict(rows_at(data, t, x)), **look(name))
+    ax.set_xlabel(f"${feature(data)}$")
+
+
 # --- figures --------------------------------------------------------------------------------
 
 
@@ -63,16 +73,10 @@ def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
     size = (2.05 * len(t) + 0.4, 1.75 * len(cases) + 0.6)
     figure, axes = plt.subplots(len(cases), len(t), figsize=size, sharex="row", squeeze=False)
     for row, (data, models) in zip(axes, cases, strict=True):
-        x = x_grid(data, 241)
         for ax, value in zip(row, t, strict=True):
-            shade(ax, data)
-            ax.plot(x, curve(true_equation(data, value), data, x), **TRUE)
-            for name, model in models.items():
-                ax.plot(x, model.predict(rows_at(data, value, x)), **look(name))
+            draw_curves(ax, data, models, value)
             ax.set_title(f"${symbol(data.name)}$,  ${data.varying} = {value:g}$")
         row[0].set_ylabel(f"${data.y_train.name}$")
-        for ax in row:
-            ax.set_xlabel(f"${feature(data)}$")
     legend(figure, shaded=True)
     return figure
 

@@ -16,9 +16,8 @@ from ..baselines import GroupSINDy, PlainSINDy, coefficient_mse, least_squares_l
 from ..datasets import Dataset, expand_cross_terms
 from ..datasets.pde import solve
 from ..equation.writing import error, scientific, tex, text
-from ..estimators import tabular as estimators
 from . import paper
-from .analytic import Cases, in_terms
+from .analytic import Cases, fit_one, in_terms
 from .recording import record
 
 U_T = tex("u_t")  # at the head of a column
@@ -33,12 +32,9 @@ def fit(
     models = list(models)
     for name in equations:
         data = datasets.load(name, random_state=seed, **options)
-        fitted: dict[str, Any] = {"SINDy": GroupSINDy(varying=data.varying)}
-        for model in models:
-            kind = getattr(estimators, model)
-            fitted[model] = kind(varying=data.varying, random_state=seed, method="network")
+        fitted: dict[str, Any] = {"SINDy": sindy(data)}
+        fitted |= {model: fit_one(model, data, random_state=seed) for model in models}
         for label, model in fitted.items():
-            model.fit(data.X_train, data.y_train)
             found = expand_cross_terms(model.equation_)
             record(
                 {"PDE": name, "model": label},
@@ -48,6 +44,11 @@ def fit(
             )
         cases[name] = (data, fitted)
     return cases
+
+
+def sindy(data: Dataset) -> GroupSINDy:
+    """SINDy with group sparsity, fitted."""
+    return GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
 
 
 def u_t_mse(model: Any, data: Dataset) -> float:
@@ -180,7 +181,7 @@ def sindy_grids() -> pd.DataFrame:
     for name, stated in (("advection_diffusion", (256, 512)), ("burgers", (512, 256))):
         for n_x, n_t in (stated, (256, 256)):
             data = datasets.load(name, cross_terms=True, n_x=n_x, n_t=n_t)
-            model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
+            model = sindy(data)
             coefficients = coefficient_mse(model.equation_, model.coefficients_, data)
             rows[title(name), f"{n_x} × {n_t}"] = {
                 "terms": ", ".join(map(tex, sorted(model.terms_))),
@@ -196,7 +197,7 @@ def sindy_grids() -> pd.DataFrame:
 def sindy_without_the_answer() -> tuple[float, list[str]]:
     """SINDy on Burgers' equation, 256 × 256, with no product among its candidates."""
     data = datasets.load("burgers", n_x=256, n_t=256, order=4)
-    model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
+    model = sindy(data)
     return u_t_mse(model, data), list(model.terms_)
 
 

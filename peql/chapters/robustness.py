@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -17,8 +18,9 @@ from ..analysis.comparison import has_true_terms
 from ..datasets import Dataset
 from ..equation.tex import inline
 from ..equation.writing import scientific, symbol, tex, text
-from ..estimators import tabular as estimators
 from ..style import FOUND, legend, styled
+from .analytic import fit_one
+from .benchmark import parsed, rate
 from .recording import record
 
 FULL = {"n_t": 128, "n_train": 512}  # the paper's size
@@ -49,14 +51,10 @@ def by_noise(results: pd.DataFrame) -> pd.DataFrame:
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for (noise, model), trials in along(results, "noise").groupby(["noise", "model"], sort=True):
         row = rows[f"{noise:.0%}", str(model)] = {
-            tex(symbol(str(f))): _rate(part) for f, part in trials.groupby("function")
+            tex(symbol(str(f))): rate(part, "true_terms") for f, part in trials.groupby("function")
         }
-        row["all"] = _rate(trials)
+        row["all"] = rate(trials, "true_terms")
     return pd.DataFrame.from_dict(rows, orient="index").fillna("–")
-
-
-def _rate(trials: pd.DataFrame) -> str:
-    return f"{int(trials['true_terms'].sum())} of {len(trials)}"
 
 
 def outcome(trials: pd.DataFrame) -> pd.Series:
@@ -80,7 +78,7 @@ OUTCOMES = (
 
 
 def outcomes(results: pd.DataFrame) -> pd.DataFrame:
-    """How many trials of each noise and size came to what, and their median error."""
+    """What the trials came to, counted by noise, size and model, and their median error."""
     rows = {}
     key: Any
     for key, trials in results.groupby(["noise", "n_t", "n_train", "model"], sort=True):
@@ -242,25 +240,20 @@ def verdict_limits(tables: pd.DataFrame) -> pd.DataFrame:
     """
     known = tables.dropna(subset=["margin"]) if "margin" in tables else tables[:0]
     right = known["right_form"].astype(bool)
-    rows = []
-    for check, (name, _, tried) in LIMITS.items():
-        for limit in (None, *tried):
-            trusted = _trusted(known, {check: limit})
-            rows.append(
-                {
-                    "check": name,
-                    "limit": _limit(limit, present=tried[1]),
-                    "wrongly trusted": int((trusted & ~right).sum()),
-                    "right but refused": int((~trusted & right).sum()),
-                }
-            )
-    halves = _trusted(known, {"halves": None})
-    counts = {
-        "wrongly trusted": (halves & ~right).sum(),
-        "right but refused": (~halves & right).sum(),
-    }
-    rows.append({"check": "random halves", "limit": "none", **counts})
-    return pd.DataFrame(rows).set_index(["check", "limit"])
+    others: list[tuple[str, str, dict[str, float | None]]] = [
+        (name, _limit(limit, present=tried[1]), {check: limit})
+        for check, (name, _, tried) in LIMITS.items()
+        for limit in (None, *tried)
+    ]
+    others.append(("random halves", "none", {"halves": None}))
+    rows = {}
+    for name, limit, other in others:
+        trusted = _trusted(known, other)
+        rows[name, limit] = {
+            "wrongly trusted": int((trusted & ~right).sum()),
+            "right but refused": int((~trusted & right).sum()),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["check", "limit"])
 
 
 def _limit(limit: float | None, present: float) -> str:
@@ -288,9 +281,7 @@ def _trusted(tables: pd.DataFrame, other: dict[str, float | None]) -> pd.Series:
 def wrongly_trusted(tables: pd.DataFrame) -> pd.DataFrame:
     """The tables whose verdict was wrong in the worse way, with what was trusted."""
     wrong = tables[tables["trustworthy"].astype(bool) & ~tables["right_form"].astype(bool)]
-    names = {"group": sympy.Symbol("group")}  # SymPy has a function of that name
-    found = [sympy.parse_expr(str(one), local_dict=names) for one in wrong["equation"]]
-    written = [inline(one, "#.2g") for one in found]
+    written = [inline(parsed(one), "#.2g") for one in wrong["equation"]]
     shown = wrong.assign(equation=written).set_index("law")
     return shown[["condition", "rows", "noise", "equation"]]
 
@@ -299,22 +290,18 @@ def refusals(tables: pd.DataFrame) -> pd.DataFrame:
     """How often each check refused a right law, how often another, and how often it alone did."""
     refused = tables[~tables["trustworthy"].astype(bool)]
     failed = refused["failed"].fillna("").str.split("; ")
-    checks = refused.assign(check=failed, alone=failed.map(len) == 1).explode("check")
+    alone = failed.map(len) == 1
+    checks = refused.assign(check=failed, alone=alone).explode("check", ignore_index=True)
     checks["check"] = checks["check"].str.replace(r"size of \w+\(.*", "size / error", regex=True)
     checks = checks[checks["check"] != ""]
-    right = checks["right_form"].astype(bool)
-    names = checks["check"].drop_duplicates()
-    rows = {
-        name: {
-            "right laws refused": int((here & right).sum()),
-            "right, by it alone": int((here & right & checks["alone"]).sum()),
-            "wrong laws refused": int((here & ~right).sum()),
-            "wrong, by it alone": int((here & ~right & checks["alone"]).sum()),
-        }
-        for name in names
-        if (here := checks["check"] == name).any()
+    right, alone = checks["right_form"].astype(bool), checks["alone"]
+    counted = {
+        "right laws refused": right,
+        "right, by it alone": right & alone,
+        "wrong laws refused": ~right,
+        "wrong, by it alone": ~right & alone,
     }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("check")
+    return pd.DataFrame(counted).groupby(checks["check"], sort=False).sum()
 
 
 def scaling(fits: pd.DataFrame) -> pd.DataFrame:
@@ -376,9 +363,7 @@ def fit_with_noise(
     disturbed = data.y_train + noise * data.y_train.std() * random.standard_normal(
         len(data.y_train)
     )
-    options = {"varying": data.varying, "random_state": seed, "method": "network"}
-    fitted = getattr(estimators, model)(**options, verbose=False)
-    fitted.fit(data.X_train, disturbed)
+    fitted = fit_one(model, replace(data, y_train=disturbed), random_state=seed, verbose=False)
     right = has_true_terms(fitted.equation_, data)
     record({"function": function, "model": model}, equation=fitted.equation_, true_terms=right)
     return data, fitted

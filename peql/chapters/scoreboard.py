@@ -19,7 +19,6 @@ import sympy
 from matplotlib.figure import Figure
 
 from .. import datasets, results
-from ..baselines import GroupSINDy
 from ..datasets import analytic, pde
 from ..equation.writing import ROUNDING, scientific, symbol, tex, text
 from ..style import styled
@@ -246,7 +245,7 @@ def sindy(name: str, cross: bool) -> tuple[float, float]:
     """
     options: dict[str, Any] = {"cross_terms": True} if cross else {"order": 4}
     data = datasets.load(name, n_x=256, n_t=256, **options)
-    model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
+    model = pdes.sindy(data)
     return pdes.u_t_mse(model, data), pdes.coefficient_mse(
         model.equation_, model.coefficients_, data
     )

@@ -228,17 +228,14 @@ def equations_at(cases: Cases, target: str, model: str) -> pd.DataFrame:
     for k, value in enumerate(paper.table("spring_equations", "t")):
         point = on_grid(data, value)
         found = fitted[model].equation(t=point)
-        rows[tex(f"t = {value:.3f}")] = {
-            "true": _subscripts(in_terms(text(true_equation(data, point), ".2f"))),
-            f"{model} here, latent": _subscripts(in_terms(text(found, ".2f"))),
-            f"{model} here, carried over": _subscripts(
-                in_terms(text(line_.carry(found, POSITIONS), ".2f"))
-            ),
-            f"{printed['model']} in the paper, latent": _subscripts(in_terms(printed["latent"][k])),
-            f"{printed['model']} in the paper, carried over": _subscripts(
-                in_terms(printed["transformed"][k])
-            ),
+        row = {
+            "true": text(true_equation(data, point), ".2f"),
+            f"{model} here, latent": text(found, ".2f"),
+            f"{model} here, carried over": text(line_.carry(found, POSITIONS), ".2f"),
+            f"{printed['model']} in the paper, latent": printed["latent"][k],
+            f"{printed['model']} in the paper, carried over": printed["transformed"][k],
         }
+        rows[tex(f"t = {value:.3f}")] = {k: _subscripts(in_terms(v)) for k, v in row.items()}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -246,20 +243,17 @@ def statistics(results: pd.DataFrame) -> pd.DataFrame:
     """What the stored trials of each target and model come to."""
     rows = {}
     for (target, model), trials in results.groupby(["target", "model"], sort=False):
-        row = rows[str(target).removeprefix("spring_"), str(model)] = {
-            "trials": str(len(trials)),
+        symbolic = model != "ReLU"  # which has no terms
+        right = f"{int(trials['true_terms'].sum())} of {len(trials)}"
+        rows[str(target).removeprefix("spring_"), str(model)] = {
+            "true terms": right if symbolic else "",
             "smallest r": f"{trials['r'].min():.6f}",
+            "worst error of k(t)": _percent(trials["k_error"].max() if symbolic else None),
             "worst MSE, inside": scientific(trials["mse_inside"].max(), 1),
             "worst MSE, extrapolated": scientific(trials["mse_outside"].max(), 1),
             "CPU seconds, median": f"{trials['cpu_seconds'].median():.0f}",
         }
-        if model != "ReLU":
-            row["true terms"] = f"{int(trials['true_terms'].sum())} of {len(trials)}"
-            row["worst error of k(t)"] = _percent(trials["k_error"].max())
-    columns = ["true terms", "smallest r", "worst error of k(t)", "worst MSE, inside"]
-    columns += ["worst MSE, extrapolated", "CPU seconds, median"]
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    return table[[c for c in columns if c in table]].fillna("").sort_index(ascending=False)
+    return pd.DataFrame.from_dict(rows, orient="index").sort_index(ascending=False)
 
 
 def lost_inside(results: pd.DataFrame) -> pd.DataFrame:

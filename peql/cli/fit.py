@@ -146,7 +146,7 @@ def stage(name: str) -> Iterator[None]:
 
 @contextmanager
 def noted(notes: list[str]) -> Iterator[None]:
-    """Say what was warned of, once each and without the line of code; ``notes`` get it, too."""
+    """Print each warning once, without the line of code, and add it to ``notes``."""
     with warnings.catch_warnings(record=True, action="always", category=UserWarning) as warned:
         yield
     for warning in dict.fromkeys(str(each.message) for each in warned):

@@ -71,9 +71,9 @@ class Run:
 # --- tables ----------------------------------------------------------------------------------
 
 
-def equation_tex(model: Any, y: pd.Series, digits: int = 3) -> str:
+def equation_tex(model: Any, y: pd.Series) -> str:
     """The equation in TeX, with names of several letters upright."""
-    return tex(model.equation_, f"#.{digits}g", left=str(y.name))
+    return tex(model.equation_, "#.3g", left=str(y.name))
 
 
 def summary(model: Any, X: pd.DataFrame, y: pd.Series) -> pd.DataFrame:
@@ -100,7 +100,7 @@ def summary(model: Any, X: pd.DataFrame, y: pd.Series) -> pd.DataFrame:
 
 
 def rounded(expression: sympy.Expr, digits: int = 3) -> sympy.Expr:
-    """With numbers of a few digits, to read."""
+    """The expression with its numbers rounded to so many digits."""
     return expression.xreplace({n: sympy.Float(n, digits) for n in expression.atoms(sympy.Float)})
 
 

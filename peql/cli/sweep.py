@@ -95,19 +95,17 @@ def command(arguments: argparse.Namespace) -> int:
     folder = arguments.out or Path("sweeps") / arguments.notebook.stem
     n_runs = prod(len(values) for values in swept.values())
     print(f"{notebook.name}: {n_runs} runs into {folder}", flush=True)
-    timeout = arguments.timeout or None
-    if arguments.dask:
-        client = connect(arguments.dask)
-        try:
-            ended, n_found = sweep(notebook, swept, folder, timeout=timeout, cluster=client)
-        except ConnectionError as error:
-            raise ConnectionError(
-                f"{error} What is done is kept in {folder}; to go on: {arguments.command_line}"
-            ) from None
-        finally:
-            client.close(timeout=5)
-    else:
-        ended, n_found = sweep(notebook, swept, folder, timeout=timeout, jobs=arguments.jobs)
+    cluster = connect(arguments.dask) if arguments.dask else None
+    options = {"jobs": arguments.jobs, "timeout": arguments.timeout or None}
+    try:
+        ended, n_found = sweep(notebook, swept, folder, cluster=cluster, **options)
+    except ConnectionError as error:
+        raise ConnectionError(
+            f"{error} What is done is kept in {folder}; to go on: {arguments.command_line}"
+        ) from None
+    finally:
+        if cluster:
+            cluster.close(timeout=5)
     n_failed = ended.count("failed")
     print(f"{n_runs - n_found - n_failed} done, {n_found} found from before, {n_failed} failed")
     print(f"table: {folder / 'results.csv'}")
@@ -264,7 +262,7 @@ def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def read_results(path: Path) -> pd.DataFrame:
-    """The ``results.csv`` of a sweep, as it was before spreadsheets were thought of."""
+    """The ``results.csv`` of a sweep, without what guards its texts against spreadsheets."""
     return unguarded(pd.read_csv(path))
 
 
