@@ -53,7 +53,7 @@ def steps_to_show(values: pd.Series, n: int = 4) -> list[Any]:
 
 
 def _near(values: pd.Series, t: Any) -> np.ndarray:
-    """The positions of the rows at ``t``; of few, those nearest to it as well."""
+    """The positions of the rows at ``t``; if they are few, those of its neighbours as well."""
     own = values.to_numpy()
     exact = np.flatnonzero(own == t)
     if len(exact) >= FEW or not is_numeric_dtype(values.dtype):
@@ -158,7 +158,7 @@ def _label_axis(ax: Axes, index: pd.Index) -> None:
 
 @styled
 def residuals(model: Any, X: pd.DataFrame, y: pd.Series) -> Figure:
-    """What is not explained: against what is found, and its root mean square at each t."""
+    """The residuals over the prediction, and their root mean square at each t."""
     predicted = model.predict(X)
     residual = np.asarray(y, dtype=float) - predicted
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.9))

@@ -110,7 +110,7 @@ def task_module(name: str) -> types.ModuleType:
 
 
 def tasks(name: str) -> list[dict[str, Any]]:
-    """What the rows of a table are to be."""
+    """The tasks of a table, one for each row."""
     listed = task_module(name).TASKS
     return list(listed() if callable(listed) else listed)
 
@@ -192,7 +192,7 @@ def engine(name: str) -> str:
 
 
 def package_hash() -> str:
-    """A fingerprint of the whole package, for what any part of it may have had a hand in.
+    """A fingerprint of the whole package, for results that any part of it may affect.
 
     >>> len(package_hash())
     12
@@ -213,12 +213,12 @@ def _versions() -> dict[str, str]:
 
 
 def package_origin() -> dict[str, str]:
-    """What made a row that any part of the package may have had a hand in."""
+    """The origin of a row that any part of the package may affect: fingerprint and versions."""
     return {"source_hash": package_hash(), **_versions()}
 
 
 def problems(name: str) -> list[str]:
-    """Why a table is not what the present code would make, in words; none if it is."""
+    """The reasons why a table is not what the present code would make."""
     path = folder() / f"{name}.csv"
     if not path.exists():
         return ["there is no table"]
@@ -242,7 +242,7 @@ def problems(name: str) -> list[str]:
 
 
 def caption(name: str, table: pd.DataFrame | None = None) -> str:
-    """What made a table, in one line of Markdown; says so if that is not the present engine.
+    """A line of Markdown that says what made a table, and whether that is the present engine.
 
     >>> trials = pd.DataFrame({"seed": [0, 1, 2, 5], "n_trials": 1, "made_on": "2026-01-01",
     ...                        "engine": engine("analytic")})
@@ -353,7 +353,7 @@ class Sweep:
         self.rows.append({**task, **result, **kept})
 
     def _frame(self) -> pd.DataFrame:
-        """The rows as a table, what says how they were made at its end."""
+        """The rows as a table; the columns that say how they were made come last."""
         frame = pd.DataFrame(self.rows)
         last = [name for name in ORIGIN if name in frame]
         return frame[[c for c in frame.columns if c not in last] + last]
@@ -396,9 +396,9 @@ def table_sweep(
 
 
 def expected_seconds(name: str, sweep: Sweep) -> float | None:
-    """What the waiting runs of a table will take one after another; None if nothing tells.
+    """The seconds that the waiting runs of a table take in all; None if that is unknown.
 
-    From the rows of the stored table, of whatever engine, else from the list's ``SECONDS``.
+    Estimated from the stored rows, of any engine, or else from the list's ``SECONDS``.
     """
     path = folder() / f"{name}.csv"
     rows = pd.read_csv(path) if path.exists() else pd.DataFrame()
@@ -418,7 +418,7 @@ def expected_seconds(name: str, sweep: Sweep) -> float | None:
 
 
 def write_origin(name: str, sweep: Sweep) -> None:
-    """Beside a table, a JSON file: what made its rows, and all parameters."""
+    """Write the JSON file beside a table: what made its rows, and all parameters."""
     made = {key: value for key, value in sweep.made_by.items() if key != "made_on"}
     parameters: dict[str, Any] = getattr(task_module(name), "PARAMETERS", dict)()
     content = json.dumps({**made, "parameters": parameters}, indent=2) + "\n"

@@ -1,4 +1,4 @@
-"""How every figure looks: colours, dashes, legend, and the slider that shows itself in a page.
+"""The look of all figures: colours, dashes, legend, and sliders for the page.
 
 What is true is a thick grey line, what is found is dashed and coloured; colours differ in lightness
 and dash, so that a grey print shows the same. Nothing here knows of models or data.
@@ -124,7 +124,7 @@ def plotly_script() -> Path:
 
 
 class Frame(NamedTuple):
-    """Where a slider stands: what its bar and the title say, and "x" or "y" of each curve."""
+    """One position of a slider: its label, the title, and "x" or "y" of each curve."""
 
     label: str
     title: str

@@ -31,9 +31,9 @@ ALIKE = 10  # a factor by which errors of different random numbers may differ
 
 
 def set_up() -> None:
-    """One thread, so that a seed gives the same numbers anywhere; tables in full, figures sharp.
+    """Use one thread, so that a seed gives the same numbers anywhere; show tables in full.
 
-    An equation that ends a cell is written by the package's printer of TeX, as in the tables.
+    Figures are SVG, and an equation that ends a cell is written in TeX as in the tables.
     """
     torch.set_num_threads(1)
     from IPython import get_ipython  # of the notebooks alone
@@ -50,14 +50,14 @@ def set_up() -> None:
 
 
 def with_origin(table: Any, *names: str) -> None:
-    """Show a table made from ``results/<name>.csv``, one or more, and under it what made those."""
+    """Show a table made from one or more ``results/<name>.csv`` and, under it, what made those."""
     from IPython.display import Markdown, display
 
     display(table, *(Markdown(results.caption(name)) for name in names))
 
 
 def sentences(table: pd.DataFrame) -> Any:
-    """A table whose cells are sentences: their lines break. A named index is a column of it."""
+    """A table whose cells are sentences and wrap. A named index becomes a column."""
     from IPython.display import HTML
 
     named = table.index.name is not None
@@ -66,7 +66,7 @@ def sentences(table: pd.DataFrame) -> Any:
 
 
 def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options: Any) -> Cases:
-    """Each dataset with each model fitted to it; ``options`` go to the models."""
+    """Fit each model to each dataset; ``options`` go to the models."""
     models = list(models)
     for name in models:
         if name not in MODELS:
@@ -89,7 +89,7 @@ def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options
 
 
 def fit_one(model: str, data: Dataset, **options: Any) -> Any:
-    """A model fitted to a dataset, by the paper's training: the search has its own chapter."""
+    """Fit a model by the paper's training; the search has a chapter of its own."""
     chosen = {"varying": data.varying, "method": "network", **options}
     return getattr(estimators, model)(**chosen).fit(data.X_train, data.y_train)
 
@@ -124,7 +124,7 @@ def split_error(data: Dataset, predicted: np.ndarray) -> tuple[float, float]:
 
 
 def evaluate(equation: sympy.Expr, data: Dataset) -> np.ndarray:
-    """An equation in all columns of the data, with fixed numbers, at the test rows."""
+    """The values of an equation with fixed numbers at the test rows."""
     columns = list(data.X_test.columns)
     function = sympy.lambdify([sympy.Symbol(c) for c in columns], equation, "numpy")
     values = function(*(data.X_test[c].to_numpy() for c in columns))
@@ -183,9 +183,9 @@ def equations_at(
 
 
 def best_printed(protocol: pd.DataFrame, function: str, model: str) -> list[str]:
-    """The printed equations of the trial with the lowest test error: the paper's way to pick.
+    """The printed equations of the trial with the lowest test error, which is how the paper picks.
 
-    One whose equation was too long to print is passed over; no trial at all leaves none.
+    Trials whose equation was too long to print are passed over.
     """
     chosen = protocol[(protocol["function"] == function) & (protocol["model"] == model)]
     chosen = chosen[chosen["printed"].notna()]
@@ -196,7 +196,7 @@ def best_printed(protocol: pd.DataFrame, function: str, model: str) -> list[str]
 
 
 def in_terms(equation: str) -> str:
-    """TeX of a sum, each term a formula of its own: a narrow cell breaks between them."""
+    """TeX of a sum with a formula for each term, so that a narrow cell can break between them."""
     return " ".join(tex(term) for term in re.split(r" (?=[+-] (?![^()]*\)))", equation))
 
 
@@ -257,7 +257,7 @@ def failures(cases: Cases) -> pd.DataFrame:
 
 
 def bounded(value: float, floor: float = ROUNDING) -> str:
-    """A squared error with one digit, for a narrow column; rounding error only by its bound.
+    """A squared error with one digit, for a narrow column; rounding errors are given by a bound.
 
     >>> bounded(3e-32), bounded(0.0159)
     ('<10⁻²⁰', '2×10⁻²')
@@ -267,7 +267,7 @@ def bounded(value: float, floor: float = ROUNDING) -> str:
 
 
 def statistics(stored: pd.DataFrame) -> pd.DataFrame:
-    """What the stored trials of each function and model come to, with the paper's best error."""
+    """A summary of the stored trials of each function and model, with the paper's best error."""
     rows = {}
     stored = stored.sort_values("function", kind="stable")
     for key, trials in stored.groupby(["function", "model"], sort=False):
@@ -286,7 +286,7 @@ def statistics(stored: pd.DataFrame) -> pd.DataFrame:
 
 
 def missed_trials(stored: pd.DataFrame) -> pd.DataFrame:
-    """The stored trials without exactly the true terms; none leaves the table empty."""
+    """The stored trials without exactly the true terms."""
     missed = stored[~stored["true_terms"]]
     table = missed[["model", "function", "seed"]].assign(
         equation=[tex(text(sympy.parse_expr(found), "#.2g")) for found in missed["equation"]],

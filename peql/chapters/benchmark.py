@@ -1,4 +1,4 @@
-"""What the chapter on Φ-SO's eight laws shows of the sweep's table, and its live run."""
+"""The tables, figures and live run of the chapter on Φ-SO's eight laws."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def unseen(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def parsed(equation: str) -> sympy.Expr:
-    """An equation whose names are columns, also those that SymPy has another meaning for.
+    """An equation whose names are all symbols, also those that SymPy defines otherwise.
 
     >>> sorted(map(str, parsed("I*exp(-E*x)").free_symbols))
     ['E', 'I', 'x']
@@ -158,7 +158,7 @@ def _library(z: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit_live(law: str, *, seed: int) -> tuple[Dataset, Any]:
-    """The rows of a law, and SEQL as it is set by default, fitted to them."""
+    """The data of a law, and SEQL with its default settings fitted to them."""
     data = make_classbench(law if law in LAWS else PREFIX + law, random_state=seed)
     model = SEQL(varying=data.varying, random_state=seed, verbose=False)
     return data, model.fit(data.X_train, data.y_train)
@@ -166,7 +166,7 @@ def fit_live(law: str, *, seed: int) -> tuple[Dataset, Any]:
 
 @styled
 def figure(data: Dataset, model: Any) -> Figure:
-    """Every experiment's points, and the curve found for it over the first feature."""
+    """The points of each experiment and the curve found for it, over the first feature."""
     feature, *others = [column for column in data.X_train if column != data.varying]
     groups = list(data.X_train.groupby(data.varying))
     drawn, axes = plt.subplots(2, (len(groups) + 1) // 2, figsize=(9, 3.8), sharex=True)

@@ -1,4 +1,4 @@
-"""What the paper claims, and what becomes of each claim when it is put to the test.
+"""The paper's claims, each put to the test.
 
 A function is a test; its docstring is the claim, as the book prints it. It returns a ``Verdict``: a
 word, and the reason in words. Numbers that differ between machines decide but are not printed: a
@@ -60,19 +60,19 @@ def judged(
     partly: bool = False,
     words: tuple[str, str] = (CONFIRMED, CONTRADICTED),
 ) -> Verdict:
-    """The word for what holds or not, and why; ``otherwise`` is the reason if it does not."""
+    """The verdict on what holds or does not; ``otherwise`` is the reason if it does not."""
     if holds:
         return Verdict(words[0], because)
     return Verdict(PARTLY if partly else words[1], because if otherwise is None else otherwise)
 
 
 def sometimes(seen: bool, because: str) -> Verdict:
-    """The verdict on what is said to happen now and then: it takes many seeds to deny it."""
+    """The verdict on what is said to happen sometimes; denying it takes many seeds."""
     return Verdict(CONFIRMED if seen else UNDECIDED if n_seeds() < 10 else CONTRADICTED, because)
 
 
 def needs(lacking: Callable[[], str]) -> Callable[[Test], Test]:
-    """A test that is undecided as long as ``lacking`` says what is not there yet."""
+    """Make a test undecided while ``lacking`` names something that is missing."""
 
     def given(test: Test) -> Test:
         @wraps(test)
@@ -122,19 +122,19 @@ def not_run(experiment: str, *values: str) -> str:
 
 
 def needs_runs(experiment: str, *values: str) -> Callable[[Test], Test]:
-    """A test of one experiment on the future work, with all of ``values``."""
+    """Make a test undecided until the experiment has been run with all ``values``."""
     return needs(lambda: not_run(experiment, *values))
 
 
 def n_seeds() -> int:
-    """From how many seeds every case of the paper's protocol has been run."""
+    """The number of seeds from which every case of the paper's protocol has been run."""
     cases = pd.MultiIndex.from_product([FIVE, tuple(protocol.SOURCES)])
     counted = trials().groupby(["function", "model"])["seed"].nunique()
     return int(counted.reindex(cases, fill_value=0).min())
 
 
 def too_few() -> str:
-    """What is said where the stored sweep has too few seeds; "" if it has enough."""
+    """The reason why the stored sweep decides nothing yet; "" if it has enough seeds."""
     few = n_seeds() < FEWEST
     told = f"the stored sweep has too few seeds; {FEWEST} of each case are needed"
     return told if few else ""
@@ -701,12 +701,12 @@ ORDER = (CONTRADICTED, PARTLY, CONFIRMED, UNDECIDED, UNTESTED)  # of the table: 
 
 @cache
 def judge(test: Test, seed: int = 0) -> Verdict:
-    """The verdict of a test; those that fit or draw something here do it from ``seed``."""
+    """The verdict of a test; tests that fit something here start from ``seed``."""
     return test(seed) if test in LIVE else test()
 
 
 def claim(test: Test) -> str:
-    """What a test is of, in words."""
+    """The claim that a test is about."""
     return str(test.__doc__).rstrip(".")
 
 
@@ -827,7 +827,7 @@ def memory_lines(most: int = 1024) -> Figure:
 
 @styled
 def smoothness_figure() -> Figure:
-    """What the weight of the smoothness penalty does to error and jump, with noise."""
+    """Error and jump over the weight of the smoothness penalty, with noise."""
     if missing := not_run("smoothness"):
         figure = plt.figure(figsize=(7.6, 1))
         figure.text(0.5, 0.5, missing, ha="center")
@@ -848,7 +848,7 @@ def smoothness_figure() -> Figure:
 
 
 def failures() -> pd.DataFrame:
-    """What the printed equations are: a column for each kind, trials counted."""
+    """The trials of the paper's protocol, counted by the kind of equation that they print."""
     counts = trials().groupby(["function", "model", "terms"]).size().unstack("terms").fillna(0)
     table = counts.reindex(columns=list(protocol.KINDS)).fillna(0).astype(int)
     table.index = pd.MultiIndex.from_tuples([(tex(symbol(f)), m) for f, m in table.index])

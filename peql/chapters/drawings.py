@@ -94,7 +94,7 @@ def encoder() -> Figure:
 
 
 def _layer(module: nn.Module) -> str:
-    """What is written on a layer of the encoder; nothing for what has no weights of its own."""
+    """The label of a layer of the encoder; "" for a module without weights."""
     if isinstance(module, nn.Conv1d):
         return f"convolution, {module.out_channels}"
     if isinstance(module, nn.Linear):
@@ -135,7 +135,7 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> No
 
 
 def _skip(ax: Axes, start: float, end: float) -> None:
-    """What a layer was given goes on beside what it computed."""
+    """The skip connection from a layer's input to its output."""
     leave, arrive = start + 0.8, end - 0.8
     path = ([leave, leave, arrive], [MIDDLE - 1.8, 0, 0])
     ax.plot(*path, color=INK, linewidth=1, linestyle=(0, (3, 2)))

@@ -1,4 +1,4 @@
-"""What the chapter on PDEs shows of noisy fields: recovery and errors against noise."""
+"""Recovery and errors against noise, of the chapter on PDEs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEAST = 5e-4  # where "no noise" stands on a logarithmic axis
 
 
 def study() -> pd.DataFrame:
-    """The rows of the study that there are; none, with their columns, before it was run."""
+    """The rows of the study; before it was run, an empty table."""
     try:
         rows = results.load("fields")
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def _methods(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def recovery(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
-    """Of the seeds that were run, how many found exactly the true terms, by noise."""
+    """How many of the seeds found exactly the true terms, by noise."""
     table: dict[tuple[str, str], dict[str, str]] = {}
     levels = sorted(rows.loc[rows["equation"].isin(equations), "noise"].unique())
     for name in equations:
@@ -86,7 +86,7 @@ def errors(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
 
 
 def summary(rows: pd.DataFrame) -> str:
-    """What the study says of the paper's two equations, in a sentence or two."""
+    """The results for the paper's two equations in a few sentences."""
     part = rows[rows["equation"].isin(PAPER) & (rows["derivatives"] == "series")]
     if not len(part):
         return "The study has not been run: make results TABLES=fields."
@@ -154,7 +154,7 @@ def figure(rows: pd.DataFrame, equations: Sequence[str]) -> Figure:
 
 
 def live(equations: Sequence[str], levels: Sequence[float], seed: int = 0) -> pd.DataFrame:
-    """What SEQL and SINDy find in fields with noise, computed on the spot."""
+    """What SEQL and SINDy find in noisy fields, fitted now."""
     rows = {}
     for name in equations:
         for level in levels:

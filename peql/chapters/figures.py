@@ -37,7 +37,7 @@ def _span(column: pd.Series) -> tuple[float, float]:
 
 
 def x_grid(data: Dataset, points: int) -> np.ndarray:
-    """Evenly over the test x."""
+    """Evenly spaced points over the range of the test x."""
     return np.linspace(*_span(data.X_test[feature(data)]), points)
 
 
@@ -49,7 +49,7 @@ def _outside(data: Dataset) -> list[tuple[float, float]]:
 
 
 def shade(ax: Axes, data: Dataset) -> None:
-    """Where no training row came from."""
+    """Shade the part of x without training rows."""
     for start, end in _outside(data):
         ax.axvspan(start, end, color=SHADE, linewidth=0, zorder=0)
 
@@ -209,7 +209,7 @@ def term_coefficients(cases: Sequence[Case]) -> Figure:
 
 
 class Moment(NamedTuple):
-    """The curve of the truth and the one found at one t, and their equations as a reader's text."""
+    """The true and the found curve at one t, and their equations as plain text."""
 
     true: np.ndarray
     found: np.ndarray

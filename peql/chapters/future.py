@@ -1,4 +1,4 @@
-"""What the paper leaves to future work, tried: one function for each suggestion, one run each.
+"""The experiments on what the paper suggests for future work.
 
 Its suggestions are separate learning rates for the gates and the meta-weight unit (which is how
 ``peql`` trains HEQL), weights of lower rank, other primitives and what smoothness does. It also
@@ -139,7 +139,7 @@ def run(experiment: str, model: str, function: str, value: str, seed: int) -> di
 
 
 def _trained(experiment: str, model: str, function: str, value: str, seed: int) -> dict[str, Any]:
-    """Training alone, in the paper's manner but short."""
+    """A short training by the paper's protocol, without refinement."""
     data = analytic.make_analytic(function, random_state=seed)
     changes: dict[str, Any] = dict(SHORT) if model == "HEQL" else {"n_steps": SHORT["n_steps"]}
     if experiment != "rates" or value == "separate":

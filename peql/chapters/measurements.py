@@ -1,4 +1,4 @@
-"""What the chapter on real measurements shows: five tables, the accepted form and ours."""
+"""The tables, figures and live run of the chapter on real measurements."""
 
 from __future__ import annotations
 
@@ -128,14 +128,14 @@ def figure(rows: pd.DataFrame, name: str) -> Figure:
 
 
 def fit_live(name: str, *, seed: int) -> tuple[Measured, Any]:
-    """A table, and SEQL as it is set by default, fitted to it."""
+    """A measured table, and SEQL with its default settings fitted to it."""
     data = load_measured(name)
     model = SEQL(varying=data.varying, random_state=seed, verbose=False)
     return data, model.fit(data.X, data.y)
 
 
 def with_error(value: float, error: float) -> str:
-    """A number with its standard error, to the first digit of that.
+    """A number with its standard error, both rounded to the first digit of the error.
 
     >>> with_error(447.6, 12.3), with_error(0.08213, 0.0042), with_error(3.0, float("nan"))
     ('450 ± 10', '0.082 ± 0.004', '3')

@@ -1,4 +1,4 @@
-"""What the chapter on PDEs shows: models and SINDy on one equation, tables beside the paper's."""
+"""The chapter on PDEs: models and SINDy on one equation, and tables beside the paper's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUNDING = 1e-14  # derivatives amplify rounding: a squared error below this dif
 def fit(
     equations: Iterable[str], models: Iterable[str], *, seed: int, **options: Any
 ) -> dict[str, tuple[Dataset, dict[str, Any]]]:
-    """Each PDE with SINDy and each model fitted to it; ``options`` go to the dataset."""
+    """Fit SINDy and each model to each PDE; ``options`` go to the dataset."""
     cases = {}
     models = list(models)
     for name in equations:
@@ -63,7 +63,7 @@ def other_axis(data: Dataset) -> tuple[np.ndarray, str]:
 
 
 def title(name: str) -> str:
-    """The name of a PDE as it is written in prose."""
+    """The name of a PDE in prose."""
     return {
         "advection_diffusion": "advection–diffusion",
         "burgers": "Burgers'",
@@ -136,7 +136,7 @@ def _coefficient_error(model: Any, data: Dataset) -> str:
 
 
 def verdicts(cases: Cases, models: Iterable[str]) -> list[str]:
-    """How far each model is from the limit, and whether its terms are the true ones, in words."""
+    """For each model a line: are its terms the true ones, and how far is it from the limit."""
     lines = []
     for name, (data, fits) in cases.items():
         limit = least_squares_limit(data).y_mse
@@ -217,7 +217,7 @@ def plain_sindy(equations: Iterable[str]) -> pd.DataFrame:
 def derivative_limits(equations: Iterable[str]) -> pd.DataFrame:
     """How the limit falls when the derivatives are computed more accurately.
 
-    Taken of u and squared, these errors are made of rounding below ``ROUNDING``.
+    Below ``ROUNDING`` these errors are rounding errors.
     """
     rows: dict[str, dict[str, str]] = {}
     for name in equations:
@@ -230,7 +230,7 @@ def derivative_limits(equations: Iterable[str]) -> pd.DataFrame:
 
 
 def statistics(results: pd.DataFrame) -> pd.DataFrame:
-    """What the stored trials of each case and model come to."""
+    """A summary of the stored trials of each case and model."""
     rows = {}
     for (name, cross, model), trials in results.groupby(
         ["equation", "cross_terms", "model"], sort=False

@@ -1,4 +1,4 @@
-"""The paper's own protocol: its networks trained as it says, nothing refined, and watched."""
+"""The paper's own protocol: its networks trained as it says, and nothing refined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the chapter on noise and data efficiency shows of the sweep's table."""
+"""The tables, figures and live run of the chapter on noise and data efficiency."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def by_noise(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def outcome(trials: pd.DataFrame) -> pd.Series:
-    """What each trial came to, in words; a miss is named by what it misses."""
+    """The outcome of each trial in words; a miss is named by what is missing or too much."""
     extra, missing = trials["extra_terms"] > 0, trials["missing_terms"] > 0
     # Nothing: no term of x, though perhaps a constant.
     nothing = trials["equation"].map(lambda found: "x" not in str(found).replace("exp", ""))
@@ -78,7 +78,7 @@ OUTCOMES = (
 
 
 def outcomes(results: pd.DataFrame) -> pd.DataFrame:
-    """What the trials came to, counted by noise, size and model, and their median error."""
+    """The outcomes counted by noise, size and model, and the median error."""
     rows = {}
     key: Any
     for key, trials in results.groupby(["noise", "n_t", "n_train", "model"], sort=True):
@@ -129,7 +129,7 @@ def _form(expression: Any) -> Any:
 
 
 def limits(results: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Of each axis the last value at which the equation is kept and the first at which it is lost.
+    """For each axis, the last value at which the equation is kept and the first at which it is lost.
 
     It is kept where at least ``KEPT`` of the trials have exactly the true terms, and lost where
     fewer than ``LOST`` have; "" stands for no value that was tried.
@@ -169,7 +169,7 @@ def summary(results: pd.DataFrame) -> str:
 
 
 def verdict_rates(tables: pd.DataFrame) -> pd.DataFrame:
-    """Of tables whose law is known, how many were found, trusted and refused, by condition."""
+    """How many of the tables whose law is known were found, trusted and refused, by condition."""
     conditions = tables["condition"].where(
         tables["condition"] != "noise",
         [f"{rows} rows a group, noise {noise:.0%}" for rows, noise in _sizes(tables)],
@@ -233,7 +233,7 @@ LIMITS: dict[str, tuple[str, bool, tuple[float, float, float]]] = {
 
 
 def verdict_limits(tables: pd.DataFrame) -> pd.DataFrame:
-    """Both errors of the verdict if one limit were another, or not there at all.
+    """Both errors of the verdict if one limit were changed or left out.
 
     Halves of the rows were fitted only where everything else was passed. Where a looser limit lets
     a table through they are taken as passed, so a looser limit is at most as bad as is shown.
@@ -279,7 +279,7 @@ def _trusted(tables: pd.DataFrame, other: dict[str, float | None]) -> pd.Series:
 
 
 def wrongly_trusted(tables: pd.DataFrame) -> pd.DataFrame:
-    """The tables whose verdict was wrong in the worse way, with what was trusted."""
+    """The tables of which a wrong equation was trusted, with that equation."""
     wrong = tables[tables["trustworthy"].astype(bool) & ~tables["right_form"].astype(bool)]
     written = [inline(parsed(one), "#.2g") for one in wrong["equation"]]
     shown = wrong.assign(equation=written).set_index("law")
@@ -287,7 +287,7 @@ def wrongly_trusted(tables: pd.DataFrame) -> pd.DataFrame:
 
 
 def refusals(tables: pd.DataFrame) -> pd.DataFrame:
-    """How often each check refused a right law, how often another, and how often it alone did."""
+    """How often each check, and it alone, refused right laws and wrong ones."""
     refused = tables[~tables["trustworthy"].astype(bool)]
     failed = refused["failed"].fillna("").str.split("; ")
     alone = failed.map(len) == 1
@@ -321,7 +321,7 @@ def scaling(fits: pd.DataFrame) -> pd.DataFrame:
 def figure(results: pd.DataFrame) -> Figure:
     """The share of trials with the true terms over noise, rows at each t and values of t.
 
-    The bars are 90 % intervals of a share that so many trials can tell (Clopper and Pearson).
+    The bars are 90 % confidence intervals (Clopper and Pearson).
     """
     drawn, axes = plt.subplots(1, 3, figsize=(9, 3.1), sharey=True)
     for ax, (column, label) in zip(axes, AXES.items(), strict=True):

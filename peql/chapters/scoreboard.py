@@ -1,4 +1,4 @@
-"""Every number of the paper's tables beside ours, from what the sweeps left in ``results/``.
+"""Every number of the paper's tables beside ours, from the tables in ``results/``.
 
 A *cell* is one number of a table of the paper and its counterparts here: ``again``, the paper's own
 protocol, and ``ours``, with refinement. Less is better in all of them. Cells whose sweep has left
@@ -60,7 +60,7 @@ class Cell(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """Who is ahead, ``AHEAD`` (we), ``TIE``, ``BEHIND``, or ``APART``."""
+        """How ours compares: ``AHEAD``, ``TIE``, ``BEHIND``, or ``APART``."""
         return self.judge(self.ours)
 
     @property
@@ -138,7 +138,7 @@ def _true_equation(kind: Any, equation: sympy.Expr, name: str, value: float) -> 
 
 
 def _nearest(grid: np.ndarray, value: float) -> float:
-    """The point of the grid that the paper printed with few digits."""
+    """The point of the grid nearest to what the paper prints with few digits."""
     return float(grid[np.abs(grid - value).argmin()])
 
 
@@ -389,7 +389,7 @@ def picture(cells: Iterable[Cell]) -> Figure:
 
 
 def worse(cells: Iterable[Cell], column: str = "ours") -> pd.DataFrame:
-    """The cells where the paper's number is the smaller one; none leaves the table empty.
+    """The cells where the paper's number is the smaller one.
 
     ``column`` is "ours", with refinement, or "again", the paper's protocol.
     """
@@ -433,7 +433,7 @@ def recovered(folder: Path | None = None) -> pd.DataFrame:
 
 
 def not_measured(name: str) -> str:
-    """What to say where a sweep has left no table, in Markdown.
+    """A line of Markdown for a table that is missing.
 
     >>> not_measured("spring")
     'results/spring.csv is not measured; run `python benchmarks/run.py spring`.'

@@ -73,7 +73,7 @@ def images(data: SpringDataset, rows: int = 5) -> Figure:
 
 @styled
 def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
-    """Predicted for the test pairs at several ``t``, over the distance, and below it the error."""
+    """Predictions for the test pairs at several ``t``, over the distance, with the error below."""
     size = (2.1 * len(t) + 0.4, 3.4 * len(cases) + 0.6)
     heights = [1.5, 1] * len(cases)
     figure, axes = plt.subplots(

@@ -1,4 +1,4 @@
-"""What the chapter on springs shows: models behind an encoder, their tables beside the paper's."""
+"""The chapter on springs: models behind an encoder, and tables beside the paper's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make(model: str, **options: Any) -> Any:
 
 
 def fit(target: str | Iterable[str], models: Iterable[str], *, seed: int) -> Cases:
-    """The data of each target ("force", "energy") with each model fitted to them."""
+    """Fit each model to the data of each target ("force", "energy")."""
     targets, models = [target] if isinstance(target, str) else list(target), list(models)
     for name in targets:
         if name not in TARGETS:
@@ -173,7 +173,7 @@ def _subscripts(formula: str) -> str:
 
 
 def verdicts(cases: Cases) -> pd.DataFrame:
-    """What each symbolic model was asked to reach, and whether it did."""
+    """The goals, and whether each symbolic model reached them."""
     k_goal = ", ".join(f"{100 * share:g} % ({target})" for target, share in LARGEST_K_ERROR.items())
     mse_goal = ", ".join(f"{scientific(v, 1)} ({target})" for target, v in LARGEST_MSE.items())
     rows = {}
@@ -240,7 +240,7 @@ def equations_at(cases: Cases, target: str, model: str) -> pd.DataFrame:
 
 
 def statistics(results: pd.DataFrame) -> pd.DataFrame:
-    """What the stored trials of each target and model come to."""
+    """A summary of the stored trials of each target and model."""
     rows = {}
     for (target, model), trials in results.groupby(["target", "model"], sort=False):
         symbolic = model != "ReLU"  # which has no terms

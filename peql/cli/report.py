@@ -105,14 +105,14 @@ def rounded(expression: sympy.Expr, digits: int = 3) -> sympy.Expr:
 
 
 def jumps_table(breaks: pd.DataFrame) -> pd.DataFrame:
-    """Of ``model.jumps``, with numbers of three digits."""
+    """The table of ``model.jumps`` with numbers of three digits."""
     numbers = ["t", "low", "high", "size"]
     shown = {c: breaks[c].map(_readable) for c in numbers}
     return breaks.assign(**shown, error=breaks["error"].map("{:.1g}".format))
 
 
 def _readable(value: float) -> str:
-    """Three digits, but none before the point is lost, of days or years say.
+    """Three digits, or all digits before the point, which dates need.
 
     >>> _readable(0.12345), _readable(8766.4)
     ('0.123', '8766')
@@ -121,7 +121,7 @@ def _readable(value: float) -> str:
 
 
 def explanations_table(explained: pd.DataFrame) -> pd.DataFrame:
-    """Of ``model.explain``, with numbers of three digits."""
+    """The table of ``model.explain`` with numbers of three digits."""
     expressions = explained["expression"]
     written: Any = [None if e is None else plain(text(rounded(e), "#.3g")) for e in expressions]
     return explained.assign(
@@ -133,7 +133,7 @@ def explanations_table(explained: pd.DataFrame) -> pd.DataFrame:
 
 
 def checks(judged: Verdict) -> pd.DataFrame:
-    """What was checked, with numbers of three digits."""
+    """The checks of a verdict, with numbers of three digits."""
     table = judged.checks[["value", "must be", "passed"]].rename_axis(None)
     return table.assign(value=table["value"].map(_short))
 
@@ -165,7 +165,7 @@ def equations(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def runners_up(model: Any) -> pd.DataFrame:
-    """What else was found: how much worse by the criterion, and whether the rows allow it, too."""
+    """The other equations found: how much worse by the criterion, and whether they fit the rows."""
     criterion = model.trials_["criterion"] - model.trials_["criterion"][model.best_trial_]
     others = model.trials_.assign(worse_by=criterion).drop(index=model.best_trial_)
     others = others[others["equation"] != str(model.equation_)].sort_values("worse_by")
@@ -304,7 +304,7 @@ def _table(
 
 
 def _to_read(table: pd.DataFrame) -> pd.DataFrame:
-    """With yes and no, with blanks for what there is not, and with headings in words.
+    """A table with yes and no for truth values, blanks for gaps, and headings in words.
 
     >>> table = pd.DataFrame({"a": [1.5], "a_standard_error": [None]}, pd.Index([8473.0], name="t"))
     >>> print(_to_read(table))

@@ -1,4 +1,4 @@
-"""``peql table``: what the sweeps in ``results/`` come to, printed or exported."""
+"""``peql table``: summaries of the sweeps in ``results/``, printed or exported."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read(name: str) -> pd.DataFrame:
 
 
 def stored_summary(name: str, table: pd.DataFrame) -> pd.DataFrame:
-    """The summary of a table, as its list of tasks has it if there is one."""
+    """The summary of a table, by its list of tasks if that has one."""
     if name in results.beside():
         return table
     if name not in results.tables():
