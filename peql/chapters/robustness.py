@@ -129,7 +129,7 @@ def _form(expression: Any) -> Any:
 
 
 def limits(results: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """For each axis, the last value at which the equation is kept and the first at which it is lost.
+    """The last value of each axis at which the equation is kept, and the first where it is lost.
 
     It is kept where at least ``KEPT`` of the trials have exactly the true terms, and lost where
     fewer than ``LOST`` have; "" stands for no value that was tried.

@@ -80,6 +80,19 @@ class Cell(NamedTuple):
             return TIE
         return AHEAD if ours < self.paper else BEHIND
 
+    def columns(self) -> dict[str, tuple[float, str]]:
+        """Our numbers with their outcomes by column; without the protocol where it was not run."""
+        again = (self.again, self.outcome_again)
+        protocol = {} if np.isnan(self.again) else {"its protocol, here": again}
+        return {**protocol, "with refinement": (self.ours, self.outcome)}
+
+    def compared(self, floor: float = ROUNDING) -> dict[str, str]:
+        """The columns as text: behind each number that can be compared, its outcome."""
+        return {
+            head: _number(ours, floor) + ("" if outcome == APART else f", {outcome}")
+            for head, (ours, outcome) in self.columns().items()
+        }
+
 
 def stored(name: str, folder: Path | None = None) -> pd.DataFrame | None:
     """The table of a sweep, or None if it has not been run."""
@@ -280,22 +293,14 @@ def _written(table: str, *keys: Any) -> str:
 def shown(cells: Iterable[Cell], name: str) -> pd.DataFrame:
     """The cells of one table of the paper: a row each, the three columns, the outcome."""
     chosen = [cell for cell in cells if cell.table == name]
-    with_again = any(not np.isnan(cell.again) for cell in chosen)
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for cell in sorted(chosen, key=lambda cell: MODELS.index(cell.model)):
         what = cell.what.replace("u_t", tex("u_t"))
         row = rows[cell.model, _name(cell.where), what] = {"paper": _paper(cell.paper)}
-        if with_again:
-            row["its protocol, here"] = _number(cell.again) + _marked(cell.outcome_again)
-        row["with refinement"] = _number(cell.ours) + _marked(cell.outcome)
+        row |= cell.compared()
         if any(other.apart for other in chosen):
             row["not compared because"] = cell.apart
-    return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def _marked(outcome: str) -> str:
-    """An outcome behind its number."""
-    return "" if outcome == APART else f", {outcome}"
+    return pd.DataFrame.from_dict(rows, orient="index").fillna("not measured")
 
 
 def _paper(value: float) -> str:
@@ -309,29 +314,27 @@ def equations(cells: Iterable[Cell], name: str, model: str) -> pd.DataFrame:
     for cell in cells:
         if (cell.table, cell.model) != (name, model):
             continue
-        row = rows[_name(cell.where), tex(cell.what)] = {
+        rows[_name(cell.where), tex(cell.what)] = {
             "true": _tex(cell.true),
             "paper": _tex(cell.printed),
             "error, paper": scientific(cell.paper, 1),
+            **cell.compared(EXACT),
         }
-        if not np.isnan(cell.again):
-            row["its protocol, here"] = _number(cell.again, EXACT) + _marked(cell.outcome_again)
-        row["with refinement"] = _number(cell.ours, EXACT) + _marked(cell.outcome)
     return pd.DataFrame.from_dict(rows, orient="index").fillna("–")
 
 
 def tally(cells: Iterable[Cell]) -> pd.DataFrame:
     """How many cells of each table have which outcome, for both columns of ours."""
-    rows: dict[tuple[str, str], dict[str, int]] = {}
-    for cell in cells:
-        for column, outcome in (
-            ("its protocol, here", cell.outcome_again),
-            ("with refinement", cell.outcome),
-        ):
-            if column == "with refinement" or not np.isnan(cell.again):
-                row = rows.setdefault((TITLES[cell.table], column), dict.fromkeys(MEANINGS, 0))
-                row[outcome] += 1
-    return pd.DataFrame.from_dict(rows, orient="index").sort_index()
+    counted = [
+        (TITLES[cell.table], head, outcome)
+        for cell in cells
+        for head, (_, outcome) in cell.columns().items()
+    ]
+    table = pd.DataFrame(counted, columns=["table", "column", "outcome"])
+    counts = table.value_counts().unstack("outcome", fill_value=0)
+    counts = counts.reindex(columns=list(MEANINGS), fill_value=0).sort_index()
+    counts.index.names = [None, None]
+    return counts.rename_axis(columns=None)
 
 
 TITLES = {

@@ -332,17 +332,9 @@ def _figure(caption: str, figure: Figure | None) -> str:
     told = html.escape(caption)
     if figure is None:
         return f"<p>{told}</p>"
-    source = f"src='data:image/png;base64,{_png(figure)}'"
-    image = f"<img alt='{told}' width='{_width(figure)}' {source}>"
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=SHARP)
+    source = f"src='data:image/png;base64,{base64.b64encode(picture.getvalue()).decode()}'"
+    width = round(figure.get_figwidth() * SHARP / 2)  # of whose pixels the picture has two for one
+    image = f"<img alt='{told}' width='{width}' {source}>"
     return f"<figure>{image}<figcaption>{told}</figcaption></figure>"
-
-
-def _width(figure: Figure) -> int:
-    """In the page's pixels, of which the picture has two for one."""
-    return round(figure.get_figwidth() * SHARP / 2)
-
-
-def _png(figure: Figure) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=SHARP)
-    return base64.b64encode(buffer.getvalue()).decode()

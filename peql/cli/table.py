@@ -186,11 +186,6 @@ def _bounded(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**below)
 
 
-def _as_csv(table: pd.DataFrame) -> str:
-    """In which no text is a formula, see ``files.guard``."""
-    return to_csv(table)
-
-
 def _as_latex(table: pd.DataFrame) -> str:
     """A tabular for the booktabs package."""
     return _bounded(table).to_latex(
@@ -200,6 +195,6 @@ def _as_latex(table: pd.DataFrame) -> str:
 
 WRITERS: dict[str, Callable[[pd.DataFrame], str]] = {
     "text": as_text,
-    "csv": _as_csv,
+    "csv": to_csv,  # in which no text is a formula
     "latex": _as_latex,
 }
