@@ -14,39 +14,23 @@ import resource
 import time
 from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 import torch
 
 import peql
+from peql.datasets import Dataset
 from peql.datasets.classbench import LAWS
 from peql.engine.training import Descent
 from peql.nn import SymbolicNetwork
-from peql.primitives import Layout
 
 POINTS = 16
 
 
-def one_column_at_a_time(layout: Layout, g: torch.Tensor) -> list[torch.Tensor]:
-    """What the fused layout replaces: each activation applied to its own column."""
-    blocks = []
-    for primitive, rows in layout.units():
-        value = primitive.torch(*(g[..., r : r + 1, :] for r in rows))
-        blocks.append(value if rows else torch.full_like(g[..., :1, :], value))
-    return blocks
-
-
-class ColumnLayout(Layout):
-    """A layout that applies one activation at a time."""
-
-    activate = one_column_at_a_time
-
-
-def training_step(weights: str, n_steps: int, n_trials: int, fused: bool = True) -> Callable:
+def training_step(weights: str, n_steps: int, n_trials: int) -> Callable:
     """A closure that does one forward pass, backward pass and update."""
     torch.manual_seed(0)
     network = SymbolicNetwork(1, weights=weights, n_steps=n_steps, n_trials=n_trials)
-    if not fused:
-        network.layout = ColumnLayout(network.layout.kinds)
     optimiser = Descent(torch.optim.RMSprop(network.parameters(), lr=1e-3))
     x = torch.rand(n_trials, n_steps, POINTS, 1) * 2 - 1
     steps = torch.linspace(-1, 1, n_steps)[:, None] if weights == "meta" else None
@@ -71,21 +55,11 @@ def milliseconds(*steps: Callable, rounds: int = 15) -> list[float]:
     return [median(seen) for seen in times]
 
 
-def seconds_of_a_trial() -> float:
-    """CPU seconds of one SEQL trial on f1: the unit in which a search is measured."""
-    data = peql.datasets.load("f1")
-    model = peql.SEQL(varying="t", method="network", random_state=300, verbose=False)
+def seconds_of(model: str, data: Dataset, **options: Any) -> float:
+    """CPU seconds of one fit."""
+    estimator = getattr(peql, model)(varying=data.varying, verbose=False, **options)
     start = time.process_time()
-    model.fit(data.X_train, data.y_train)
-    return time.process_time() - start
-
-
-def seconds_of_a_law(law: str, noise: float) -> float:
-    """CPU seconds that SEQL, as it is set by default, takes for one law of ClassBench."""
-    data = peql.datasets.load(law, random_state=300, noise=noise)
-    model = peql.SEQL(varying=data.varying, random_state=300, verbose=False)
-    start = time.process_time()
-    model.fit(data.X_train, data.y_train)
+    estimator.fit(data.X_train, data.y_train)
     return time.process_time() - start
 
 
@@ -103,13 +77,7 @@ def main() -> None:
     quick = parser.parse_args().quick
     torch.set_num_threads(1)
 
-    fused, plain = milliseconds(
-        training_step("stacked", 128, 1), training_step("stacked", 128, 1, fused=False)
-    )
-    print(f"one SEQL step, 128 t x {POINTS} points: {fused:.2f} ms fused, {plain:.2f} ms with one")
-    print(f"column at a time, {plain / fused:.2f} times as long")
-    ratios = {"a step, one column at a time / fused": plain / fused}
-
+    ratios = {}
     rows = []
     for n in (32, 128) if quick else (32, 64, 128, 256, 512, 1024):
         seql, heql = milliseconds(training_step("stacked", n, 1), training_step("meta", n, 1))
@@ -132,12 +100,8 @@ def main() -> None:
             data = peql.datasets.load(name)
             for model in ("SEQL", "HEQL"):
                 for refine in (False, True):
-                    options = {"varying": "t", "random_state": 0, "verbose": False}
-                    options["method"] = "network"
-                    estimator = getattr(peql, model)(refine=refine, **options)
-                    start = time.process_time()
-                    estimator.fit(data.X_train, data.y_train)
-                    seconds[model, refine] = time.process_time() - start
+                    given: dict[str, Any] = {"refine": refine, "method": "network"}
+                    seconds[model, refine] = seconds_of(model, data, random_state=0, **given)
                 rows.append((model, name, seconds[model, True], seconds[model, False]))
                 share = seconds[model, True] / seconds[model, False]
                 ratios[f"a trial of {model} on {name}, refined / trained only"] = share
@@ -146,10 +110,13 @@ def main() -> None:
             )
         header = "     model        data     refined  trained only"
         table("CPU seconds a trial", header, rows)
-        unit = seconds_of_a_trial()
+        # The unit in which a search is measured.
+        f1 = peql.datasets.load("f1")
+        unit = seconds_of("SEQL", f1, method="network", random_state=300)
         rows = []
         for noise in (0.0, 0.01, 0.1):
-            times = [seconds_of_a_law(law, noise) / unit for law in LAWS]
+            laws = (peql.datasets.load(law, random_state=300, noise=noise) for law in LAWS)
+            times = [seconds_of("SEQL", data, random_state=300) / unit for data in laws]
             rows.append((f"{noise:.0%}", median(times), max(times)))
             ratios[f"a law at {noise:.0%} noise / a SEQL trial on f1, median"] = median(times)
             ratios[f"a law at {noise:.0%} noise / a SEQL trial on f1, worst"] = max(times)

@@ -23,7 +23,7 @@ from typing import Any
 from peql import results
 from peql._suggest import unknown_name
 from peql.cli import table
-from peql.cli.sweep import connect
+from peql.running import connect
 
 
 def main(given: list[str] | None = None) -> int:
@@ -79,7 +79,7 @@ def make(names: list[str], arguments: argparse.Namespace) -> int:
         announce(sweeps, cores)
         if arguments.plan:
             return 0
-        results.run_all(list(sweeps.values()), jobs=arguments.jobs, cluster=cluster)
+        results.run_all(sweeps, jobs=arguments.jobs, cluster=cluster)
     n_failed = 0
     for name, sweep in sweeps.items():
         results.write_origin(name, sweep)
@@ -124,7 +124,7 @@ def announce(sweeps: dict[str, results.Sweep], cores: int) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a reader says them.
+    """Seconds, in minutes or hours where there are many.
 
     >>> duration(42), duration(600), duration(9000)
     ('42 s', '10 min', '2.5 h')

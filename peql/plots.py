@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from pandas.api.types import is_numeric_dtype
 
 from .equation.writing import plain, text
-from .style import BAR, FOUND, PLAIN_LAYOUT, Slider, label, legend, styled
+from .style import FOUND, Frame, Slider, label, legend, slider, styled
 
 DATA: dict[str, Any] = {"color": "#9a9a9a", "markersize": 2.5, "linestyle": "", "marker": "o"}
 FEW = 8  # rows at one t that are enough to show; of fewer, the neighbours' are shown as well
@@ -53,7 +53,7 @@ def steps_to_show(values: pd.Series, n: int = 4) -> list[Any]:
 
 
 def _near(values: pd.Series, t: Any) -> np.ndarray:
-    """The positions of the rows at ``t``; of few, those nearest to it as well."""
+    """The positions of the rows at ``t``; if they are few, those of its neighbours as well."""
     own = values.to_numpy()
     exact = np.flatnonzero(own == t)
     if len(exact) >= FEW or not is_numeric_dtype(values.dtype):
@@ -158,7 +158,7 @@ def _label_axis(ax: Axes, index: pd.Index) -> None:
 
 @styled
 def residuals(model: Any, X: pd.DataFrame, y: pd.Series) -> Figure:
-    """What is not explained: against what is found, and its root mean square at each t."""
+    """The residuals over the prediction, and their root mean square at each t."""
     predicted = model.predict(X)
     residual = np.asarray(y, dtype=float) - predicted
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.9))
@@ -194,54 +194,31 @@ def trade_off(table: pd.DataFrame) -> Figure:
 
 def fit_slider(model: Any, X: pd.DataFrame, y: pd.Series, *, steps: int = 48) -> Slider:
     """Measured points and the found curve with a slider over t; for one feature."""
-    import plotly.graph_objects as go
-
     name = _varying(model)
     features = [c for c in X.columns if c != name]
     if len(features) != 1:
         raise ValueError(f"a curve needs exactly one feature; there are {features}")
     t = np.unique(X[name].to_numpy())
-    values = t[np.unique(np.linspace(0, len(t) - 1, steps).round().astype(int))]
-    low, high = float(X[features[0]].min()), float(X[features[0]].max())
-    line = np.linspace(low, high, 61)
+    own = X[features[0]].to_numpy(dtype=float)
+    line = np.linspace(own.min(), own.max(), 61)
     frames = []
-    for value in values:
+    for value in t[np.unique(np.linspace(0, len(t) - 1, steps).round().astype(int))]:
         rows = _near(X[name], value)
         grid = pd.DataFrame({features[0]: line, name: value})[list(X.columns)]
-        found = model.predict(grid).round(4) + 0.0
-        points = X[features[0]].to_numpy(dtype=float)[rows].round(4)
+        measured, found = np.asarray(y)[rows].round(4), model.predict(grid).round(4) + 0.0
+        places = [own[rows].round(4).tolist(), line.round(4).tolist()]
+        shown = value.item() if isinstance(value, np.generic) else value
         title = f"{y.name} = {plain(text(model.equation(t=value)))}"
-        frames.append(
-            (points.tolist(), np.asarray(y)[rows].round(4).tolist(), found.tolist(), title)
-        )
-    x, measured, found, title = frames[0]
+        curves = {"x": places, "y": [measured.tolist(), found.tolist()]}
+        frames.append(Frame(_written(shown), title, curves))
     kind = type(model).__name__
-    curve = line.round(4).tolist()
+    measured_points = {"name": "measured", "mode": "markers", "marker": {"color": "#9a9a9a"}}
     found_line = {"color": FOUND[kind]["color"], "width": 2.5}
-    figure = go.Figure(
-        [
-            go.Scatter(
-                x=x, y=measured, name="measured", mode="markers", marker={"color": "#9a9a9a"}
-            ),
-            go.Scatter(x=curve, y=found, name=f"found by {kind}", line=found_line),
-        ],
-        PLAIN_LAYOUT,
+    return slider(
+        f"own-{kind}",
+        [measured_points, {"name": f"found by {kind}", "line": found_line}],
+        frames,
+        bar=name,
+        x=(features[0], (own.min(), own.max())),
+        y=(str(y.name), (y.min(), y.max())),
     )
-    bar: list[dict[str, Any]] = [
-        {
-            "label": _written(value.item() if isinstance(value, np.generic) else value),
-            "method": "update",
-            "args": [{"x": [x, curve], "y": [m, f]}, {"title.text": title}],
-        }
-        for value, (x, m, f, title) in zip(values, frames, strict=True)
-    ]
-    for step in bar:
-        step["label"] = step["label"].replace("-", "−")
-    figure.update_layout(
-        sliders=[{**BAR, "active": 0, "steps": bar}],
-        title={"text": title, "x": 0.5, "font": {"size": 15}},
-        xaxis={"title": {"text": features[0]}, "range": [low, high]},
-        yaxis={"title": {"text": str(y.name)}, "range": [float(y.min()), float(y.max())]},
-    )
-    figure.layout.sliders[0].currentvalue.prefix = f"{name} = "
-    return Slider(figure, f"slider-own-{kind}")

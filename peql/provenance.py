@@ -15,9 +15,10 @@ import ast
 import copy
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 # Bases from outside that call no method of their heirs but those named somewhere; heirs of others
 # (torch's modules, SymPy's printers) count whole.
@@ -151,15 +152,13 @@ def fingerprint(
             waiting += unused.pop(name)
     labels = dict.fromkeys(texts, "")
     for _ in range(ROUNDS):
-        labels = {key: _digest(_MARK.sub(_labelled(labels), text)) for key, text in texts.items()}
+        labels = {key: _digest(_labelled(text, labels)) for key, text in texts.items()}
     return _digest("".join(sorted([*labels.values(), *_files(texts.values(), data)])))
 
 
-def _labelled(labels: dict[Key, str]) -> Callable[[re.Match[str]], str]:
-    def label(match: re.Match[str]) -> str:
-        return f"<{labels.get((match.group(1), match.group(2)), '')}>"
-
-    return label
+def _labelled(text: str, labels: Mapping[Any, str]) -> str:
+    """A normal text with the present label of each definition that it refers to."""
+    return _MARK.sub(lambda mark: f"<{labels.get(mark.groups(), '')}>", text)
 
 
 _MARK = re.compile(r"⟦([^:⟧]*):([^⟧]*)⟧")
@@ -270,30 +269,7 @@ class _Normaliser(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
         node.decorator_list = [self.visit(part) for part in node.decorator_list]
-        every = node.args
-        for argument in ast.walk(every):
-            if isinstance(argument, ast.arg):
-                argument.annotation = None
-        every.defaults = [self.visit(part) for part in every.defaults]
-        every.kw_defaults = [part and self.visit(part) for part in every.kw_defaults]
-        return self._inside(node, {a.arg: None for a in ast.walk(every) if isinstance(a, ast.arg)})
-
-    visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        every = node.args
-        every.defaults = [self.visit(part) for part in every.defaults]
-        self.scopes.append({a.arg: None for a in ast.walk(every) if isinstance(a, ast.arg)})
-        node.body = self.visit(node.body)
-        self.scopes.pop()
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        node.body = [part for part in node.body if not _is_text(part)]
-        return self.generic_visit(node)
-
-    def _inside(self, node: ast.FunctionDef, scope: dict[str, Key | None]) -> ast.AST:
-        """The body of a function, with the names that it binds."""
+        scope = self._parameters(node.args)
         node.body = [part for part in node.body if not _is_text(part)]
         scope |= {name: None for name in _stored(node.body)}
         for part in ast.walk(node):
@@ -303,6 +279,27 @@ class _Normaliser(ast.NodeTransformer):
         node.body = list(self._visited(node.body))
         self.scopes.pop()
         return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self.scopes.append(self._parameters(node.args))
+        node.body = self.visit(node.body)
+        self.scopes.pop()
+        return node
+
+    def _parameters(self, every: ast.arguments) -> dict[str, Key | None]:
+        """The names that parameters bind; their defaults are of the scope outside."""
+        every.defaults = [self.visit(part) for part in every.defaults]
+        every.kw_defaults = [part and self.visit(part) for part in every.kw_defaults]
+        own = [part for part in ast.walk(every) if isinstance(part, ast.arg)]
+        for part in own:
+            part.annotation = None
+        return {part.arg: None for part in own}
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.body = [part for part in node.body if not _is_text(part)]
+        return self.generic_visit(node)
 
     def _visited(self, body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
         for part in body:
@@ -346,15 +343,10 @@ def _normal(modules: Mapping[str, Module], module: str, name: str) -> Normal:
     top = modules[module]
     nodes = [top.loose[int(name[1:-1])]] if name.startswith("<") else top.definitions[name]
     written, visitor = [], _Normaliser(modules, module)
-    names = {
-        part.attr for node in nodes for part in ast.walk(node) if isinstance(part, ast.Attribute)
-    }
-    names |= {
-        part.value
-        for node in nodes
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)  # getattr(model, "score")
-    }
+    parts = [part for node in nodes for part in ast.walk(node)]
+    names = {part.attr for part in parts if isinstance(part, ast.Attribute)}
+    texts = (part.value for part in parts if isinstance(part, ast.Constant))
+    names |= {text for text in texts if isinstance(text, str)}  # getattr(model, "score")
     if "." in name:
         written.append(f"⟦{module}:{name.split('.')[0]}⟧")
     for node in copy.deepcopy(nodes):

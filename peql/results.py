@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import metadata
@@ -35,11 +35,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from tqdm import tqdm
 
-from . import provenance
+from . import provenance, running
 
 PACKAGE = Path(__file__).parent
 TASKS = "peql_tasks"  # the package as which benchmarks/tasks/ is imported
@@ -110,7 +110,7 @@ def task_module(name: str) -> types.ModuleType:
 
 
 def tasks(name: str) -> list[dict[str, Any]]:
-    """What the rows of a table are to be."""
+    """The tasks of a table, one for each row."""
     listed = task_module(name).TASKS
     return list(listed() if callable(listed) else listed)
 
@@ -192,7 +192,7 @@ def engine(name: str) -> str:
 
 
 def package_hash() -> str:
-    """A fingerprint of the whole package, for what any part of it may have had a hand in.
+    """A fingerprint of the whole package, for results that any part of it may affect.
 
     >>> len(package_hash())
     12
@@ -213,12 +213,12 @@ def _versions() -> dict[str, str]:
 
 
 def package_origin() -> dict[str, str]:
-    """What made a row that any part of the package may have had a hand in."""
+    """The origin of a row that any part of the package may affect: fingerprint and versions."""
     return {"source_hash": package_hash(), **_versions()}
 
 
 def problems(name: str) -> list[str]:
-    """Why a table is not what the present code would make, in words; none if it is."""
+    """The reasons why a table is not what the present code would make."""
     path = folder() / f"{name}.csv"
     if not path.exists():
         return ["there is no table"]
@@ -242,7 +242,7 @@ def problems(name: str) -> list[str]:
 
 
 def caption(name: str, table: pd.DataFrame | None = None) -> str:
-    """What made a table, in one line of Markdown; says so if that is not the present engine.
+    """A line of Markdown that says what made a table, and whether that is the present engine.
 
     >>> trials = pd.DataFrame({"seed": [0, 1, 2, 5], "n_trials": 1, "made_on": "2026-01-01",
     ...                        "engine": engine("analytic")})
@@ -251,12 +251,6 @@ def caption(name: str, table: pd.DataFrame | None = None) -> str:
     [results/analytic.csv](../results/analytic.csv).'
     """
     table = load(name) if table is None else table
-    missing: dict[str, Any] = {
-        "engine": "not recorded",
-        "n_trials": 1,
-        "made_on": "a day not recorded",
-    }
-    table = table.assign(**{k: v for k, v in missing.items() if k not in table})
     made = [f"`{each}`" for each in sorted(set(table["engine"].astype(str)))]
     parts = [f"Made by engine{'s' * (len(made) > 1)} {', '.join(made)}: "]
     if "seed" in table:
@@ -297,10 +291,9 @@ class Sweep:
 
     A row is the task, what ``run`` returned, and ``made_by``; a run that fails leaves its error in
     the column "failure" and is tried again next time. The file is replaced as a whole after each
-    row, so that a killed sweep loses only the runs under way. A stored row counts if it has the
-    same ``identity``, names in ``made_by`` (all of them by default). It is known by the task's
-    columns, or by those that ``key`` names. ``finish`` is called in this process with what a run
-    returned, and returns what the row is to hold of it. The rows of a ``batch`` come at once.
+    row, so that a killed sweep loses only the runs under way. A stored row counts if the "engine"
+    of ``made_by`` made it. ``finish`` is called in this process with what a run returned, and
+    returns what the row is to hold of it. The rows of a ``batch`` of seeds come at once.
     """
 
     def __init__(
@@ -310,20 +303,17 @@ class Sweep:
         tasks: Iterable[dict[str, Any]],
         *,
         made_by: dict[str, Any],
-        identity: Sequence[str] | None = None,
-        key: Sequence[str] | None = None,
         finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
         batch: int = 1,
     ):
         self.path, self.run, self.made_by, self.finish = path, run, made_by, finish
         self.batch = batch
         self.tasks = list(tasks)
-        self.names = list(key or _columns(self.tasks))
-        same = made_by if identity is None else {name: made_by[name] for name in identity}
+        self.names = _columns(self.tasks)
         self.rows = [
             row
             for row in _stored_rows(path)
-            if all(row.get(k) == str(v) for k, v in same.items()) and not row.get("failure")
+            if row.get("engine") == made_by["engine"] and not row.get("failure")
         ]
         done = {_key(row, self.names) for row in self.rows}
         self.waiting = [task for task in self.tasks if _key(task, self.names) not in done]
@@ -363,7 +353,7 @@ class Sweep:
         self.rows.append({**task, **result, **kept})
 
     def _frame(self) -> pd.DataFrame:
-        """The rows as a table, what says how they were made at its end."""
+        """The rows as a table; the columns that say how they were made come last."""
         frame = pd.DataFrame(self.rows)
         last = [name for name in ORIGIN if name in frame]
         return frame[[c for c in frame.columns if c not in last] + last]
@@ -375,29 +365,14 @@ class Sweep:
         return pd.read_csv(StringIO(self._frame().to_csv(index=False)))
 
 
-def run_all(sweeps: Sequence[Sweep], *, jobs: int = 1, cluster: Any = None) -> None:
+def run_all(sweeps: Mapping[str, Sweep], *, jobs: int = 1, cluster: Any = None) -> None:
     """Do what is waiting, in ``jobs`` processes here, or on ``cluster``, a Dask client."""
-    calls = [(number, sweep.run, t) for number, sweep in enumerate(sweeps) for t in sweep.calls()]
-    results = _on_cluster(cluster, calls) if cluster else _here(jobs, calls)
-    title = sweeps[0].path.stem if len(sweeps) == 1 else "rows"
-    for number, task, result in tqdm(results, total=len(calls), desc=title, smoothing=0):
-        sweeps[number].add(task, result)
-
-
-def run_sweep(
-    path: Path,
-    run: Callable[..., dict[str, Any]],
-    tasks: Iterable[dict[str, Any]],
-    *,
-    made_by: dict[str, Any],
-    jobs: int = 1,
-    cluster: Any = None,
-    **options: Any,
-) -> pd.DataFrame:
-    """One sweep, run: its table. The ``options`` are those of ``Sweep``."""
-    sweep = Sweep(path, run, tasks, made_by=made_by, **options)
-    run_all([sweep], jobs=jobs, cluster=cluster)
-    return sweep.table()
+    tasks = [(name, call) for name, sweep in sweeps.items() for call in sweep.calls()]
+    runs = {name: sweep.run for name, sweep in sweeps.items()}
+    made = running.results_of(runs, tasks, jobs=jobs, cluster=cluster)
+    title = next(iter(sweeps)) if len(sweeps) == 1 else "rows"
+    for name, task, result in tqdm(made, total=len(tasks), desc=title, smoothing=0):
+        sweeps[name].add(task, result)
 
 
 def table_sweep(
@@ -415,41 +390,35 @@ def table_sweep(
         partial(run_task, name, engine(name)),
         tasks(name) if tasks_ is None else tasks_,
         made_by=made_by,
-        identity=["engine"],
         finish=getattr(task_module(name), "finish", None),
         batch=getattr(task_module(name), "BATCH", 1),
     )
 
 
 def expected_seconds(name: str, sweep: Sweep) -> float | None:
-    """What the waiting runs of a table will take one after another; None if nothing tells.
+    """The seconds that the waiting runs of a table take in all; None if that is unknown.
 
-    From the rows of the stored table, of whatever engine, else from the list's ``SECONDS``.
+    Estimated from the stored rows, of any engine, or else from the list's ``SECONDS``.
     """
-    if not sweep.waiting:
-        return 0.0
     path = folder() / f"{name}.csv"
-    estimate = getattr(task_module(name), "SECONDS", None)
     rows = pd.read_csv(path) if path.exists() else pd.DataFrame()
-    columns = [c for c in ("run_seconds", "cpu_seconds") if c in rows]
-    if not columns or rows[columns[0]].isna().all():
+    measured = (c for c in ("run_seconds", "cpu_seconds") if c in rows and rows[c].notna().any())
+    column = next(measured, None)
+    if column is None:
+        estimate = getattr(task_module(name), "SECONDS", None)
         if estimate is None:
-            return None
+            return None if sweep.waiting else 0.0
         return sum(estimate(t) if callable(estimate) else estimate for t in sweep.waiting)
     case = [c for c in sweep.names if c != "seed" and c in rows]
-    seconds = rows[columns[0]].astype(float)
-    known = (
-        {key: float(seconds[part.index].mean()) for key, part in rows.astype(str).groupby(case)}
-        if case
-        else {}
-    )
-    known = {key if isinstance(key, tuple) else (key,): value for key, value in known.items()}
-    every = float(seconds.mean())
-    return sum(known.get(_key(task, case), every) for task in sweep.waiting)
+    known: dict[tuple[str, ...], list[float]] = {}
+    for row in rows.dropna(subset=[column]).astype(str).to_dict("records"):
+        known.setdefault(_key(row, case), []).append(float(row[column]))
+    every = rows[column].mean()
+    return sum(float(np.mean(known.get(_key(task, case), every))) for task in sweep.waiting)
 
 
 def write_origin(name: str, sweep: Sweep) -> None:
-    """Beside a table, a JSON file: what made its rows, and all parameters."""
+    """Write the JSON file beside a table: what made its rows, and all parameters."""
     made = {key: value for key, value in sweep.made_by.items() if key != "made_on"}
     parameters: dict[str, Any] = getattr(task_module(name), "PARAMETERS", dict)()
     content = json.dumps({**made, "parameters": parameters}, indent=2) + "\n"
@@ -467,54 +436,8 @@ def _columns(tasks: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for task in tasks for name in task))
 
 
-def _key(row: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+def _key(row: Mapping[Any, Any], names: Sequence[str]) -> tuple[str, ...]:
     return tuple("" if row.get(name) is None else str(row[name]) for name in names)
-
-
-Call = tuple[int, Callable[..., dict[str, Any]], dict[str, Any]]  # whose, what, with what
-Runs = Iterator[tuple[int, dict[str, Any], dict[str, Any]]]
-
-
-def _here(jobs: int, calls: list[Call]) -> Runs:
-    """Each task with its result, as they come, from processes of this machine."""
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    return parallel(delayed(_call)(*call) for call in calls)
-
-
-def _on_cluster(client: Any, calls: list[Call]) -> Runs:
-    """Each task with its result, as they come, from the workers of a Dask cluster."""
-    from distributed import as_completed
-
-    runs = {number: run for number, run, _ in calls}
-    shared = dict(
-        zip(runs, client.scatter([*runs.values()], broadcast=True, hash=False), strict=True)
-    )
-    futures = [client.submit(_call, n, shared[n], task, pure=False) for n, _, task in calls]
-    waiting = {future.key: call for future, call in zip(futures, calls, strict=True)}
-    for future in as_completed(futures, loop=client.loop):
-        # What _call could not catch: a worker that died, or that cannot import peql.
-        error = future.exception() if future.status == "error" else None
-        number, _, task = waiting[future.key]
-        yield (number, task, _failure(error)) if error else future.result()
-        future.release()  # the executed notebooks need not pile up on the workers
-
-
-def _call(
-    number: int, run: Callable[..., dict[str, Any]], task: dict[str, Any]
-) -> tuple[int, dict, dict]:
-    # One thread, so that results do not depend on the number of cores.
-    os.environ["OMP_NUM_THREADS"] = "1"  # if torch is yet to be imported
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)
-    try:
-        return number, task, run(**task)
-    except Exception as error:  # one bad run must not end the others
-        return number, task, _failure(error)
-
-
-def _failure(error: BaseException) -> dict[str, Any]:
-    first = next(iter(str(error).splitlines()), "")
-    return {"failure": f"{type(error).__name__}: {first}"}
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How every figure looks: colours, dashes, legend, and the slider that shows itself in a page.
+"""The look of all figures: colours, dashes, legend, and sliders for the page.
 
 What is true is a thick grey line, what is found is dashed and coloured; colours differ in lightness
 and dash, so that a grey print shows the same. Nothing here knows of models or data.
@@ -11,17 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-Frame = tuple[list[float], list[float], str]  # true curve, found curve, title
-
 STYLE = Path(__file__).with_name("peql.mplstyle")
-TRUE = {"color": "#bdbdbd", "linewidth": 5.0, "solid_capstyle": "round", "label": "true"}
+TRUE: dict[str, Any] = {
+    "color": "#bdbdbd",
+    "linewidth": 5.0,
+    "solid_capstyle": "round",
+    "label": "true",
+}
 FOUND: dict[str, dict[str, Any]] = {
     "EQL": {"color": "#D55E00", "linestyle": (0, (4, 1.5))},
     "SEQL": {"color": "#0072B2", "linestyle": (0, (4, 2))},
@@ -121,13 +123,47 @@ def plotly_script() -> Path:
     return Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
-def slider_steps(values: np.ndarray, frames: Sequence[Frame]) -> list[dict[str, Any]]:
-    """A step puts the curves at its t and their title into the figure."""
-    return [
+class Frame(NamedTuple):
+    """One position of a slider: its label, the title, and "x" or "y" of each curve."""
+
+    label: str
+    title: str
+    curves: dict[str, list[list[float]]]
+
+
+def slider(
+    name: str,
+    curves: Sequence[dict[str, Any]],
+    frames: Sequence[Frame],
+    *,
+    bar: str,
+    x: tuple[str, Sequence[float]],
+    y: tuple[str, Sequence[float]],
+    start: int = 0,
+) -> Slider:
+    """Curves that move with a slider over ``bar``; ``x`` and ``y`` are labels and ranges of axes.
+
+    A step puts the curves of its frame and their title into the figure.
+    """
+    import plotly.graph_objects as go
+
+    steps = [
         {
-            "label": f"{t:.3f}".replace("-", "−"),
+            "label": frame.label.replace("-", "−"),
             "method": "update",
-            "args": [{"y": [true, found]}, {"title.text": title}],
+            "args": [frame.curves, {"title.text": frame.title}],
         }
-        for t, (true, found, title) in zip(values, frames, strict=True)
+        for frame in frames
     ]
+    first = frames[start]
+    shown = [{axis: values[k] for axis, values in first.curves.items()} for k in range(len(curves))]
+    traces = [go.Scatter(**{**curve, **own}) for curve, own in zip(curves, shown, strict=True)]
+    figure = go.Figure(traces, PLAIN_LAYOUT)
+    figure.update_layout(
+        sliders=[{**BAR, "active": start, "steps": steps}],
+        title={"text": first.title, "x": 0.5, "font": {"size": 15}},
+        xaxis={"title": {"text": x[0]}, "range": list(map(float, x[1]))},
+        yaxis={"title": {"text": y[0]}, "range": list(map(float, y[1]))},
+    )
+    figure.layout.sliders[0].currentvalue.prefix = f"{bar} = "
+    return Slider(figure, f"slider-{name}")

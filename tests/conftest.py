@@ -17,19 +17,12 @@ def f1():
     return peql.datasets.load("f1", n_t=8, n_train=64)
 
 
-@pytest.fixture(scope="session")
-def seql(f1):
-    return peql.SEQL(**QUICK).fit(f1.X_train, f1.y_train)
+def fitted_once(cls):
+    """A fixture: a model of this class, fitted to f1 once for all tests."""
+    return pytest.fixture(scope="session")(lambda f1: cls(**QUICK).fit(f1.X_train, f1.y_train))
 
 
-@pytest.fixture(scope="session")
-def heql(f1):
-    return peql.HEQL(**QUICK).fit(f1.X_train, f1.y_train)
-
-
-@pytest.fixture(scope="session")
-def eql(f1):
-    return peql.EQL(**QUICK).fit(f1.X_train, f1.y_train)
+eql, seql, heql = map(fitted_once, (peql.EQL, peql.SEQL, peql.HEQL))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import pickle
 import zipfile
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from small import HASTY
@@ -31,22 +30,6 @@ def contents(path):
 def rewrite(path, **changes):
     arrays = {**contents(path), **changes}
     np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
-
-
-def test_saved_model_is_the_same(fitted, f1, tmp_path):
-    path = tmp_path / "model"
-    fitted.save(path)
-    assert [p.name for p in tmp_path.iterdir()] == ["model"]  # no suffix added, nothing left over
-    again = peql.load(path)
-    assert type(again) is type(fitted)
-    assert again.get_params() == fitted.get_params() | {"primitives": again.primitives}
-    np.testing.assert_array_equal(again.predict(f1.X_test), fitted.predict(f1.X_test))
-    assert again.score(f1.X_test, f1.y_test) == fitted.score(f1.X_test, f1.y_test)
-    assert again.equation_ == fitted.equation_
-    assert again.equation(t=2.0) == fitted.equation(t=2.0)
-    assert again.latex() == fitted.latex()
-    pd.testing.assert_frame_equal(again.coefficients_, fitted.coefficients_)
-    pd.testing.assert_frame_equal(again.trials_, fitted.trials_)
 
 
 def test_a_set_of_primitives_stays_one(f1, tmp_path):

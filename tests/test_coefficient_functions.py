@@ -75,13 +75,6 @@ def test_without_refinement_nothing_was_solved_for(hasty):
     assert hasty.coefficient_errors_.isna().all(axis=None)
 
 
-def test_standard_errors_are_saved(tmp_path, fitted_to_noise):
-    model, _, _ = fitted_to_noise
-    model.save(tmp_path / "model.npz")
-    loaded = peql.load(tmp_path / "model.npz")
-    pd.testing.assert_frame_equal(loaded.coefficient_errors_, model.coefficient_errors_)
-
-
 # --- jumps and corners -----------------------------------------------------------------------
 
 

@@ -94,15 +94,6 @@ def test_unregistered_primitive_with_a_sympy_function_is_found():
 
 
 @pytest.mark.parametrize("cls", VARYING)
-def test_order_of_rows_does_not_matter(cls, f1, request):
-    sorted_model = request.getfixturevalue(cls.__name__.lower())
-    order = np.random.default_rng(1).permutation(len(f1.X_train))
-    model = cls(**QUICK).fit(f1.X_train.iloc[order], f1.y_train.iloc[order])
-    assert terms(model) == terms(sorted_model)
-    np.testing.assert_allclose(model.coefficients_, sorted_model.coefficients_, atol=1e-10)
-
-
-@pytest.mark.parametrize("cls", VARYING)
 def test_any_number_of_rows_per_t(cls, f1):
     kept = np.random.default_rng(0).random(len(f1.X_train)) < (f1.X_train["t"] + 4) / 9
     assert f1.X_train[kept]["t"].value_counts().nunique() > 3
@@ -297,26 +288,13 @@ def test_trial_that_always_diverges_is_an_error(monkeypatch, f1):
 # --- random numbers ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", VARYING)
-def test_same_seed_same_result_whatever_torch_did(cls, f1, request):
-    before = request.getfixturevalue(cls.__name__.lower())
+def test_same_seed_same_result_whatever_torch_did(f1, hasty):
     torch.manual_seed(123)
     state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
-    model = cls(**QUICK).fit(f1.X_train, f1.y_train)
+    model = peql.SEQL(**HASTY).fit(f1.X_train, f1.y_train)
     assert torch.equal(torch.get_rng_state(), state)
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)
-    assert model.equation_ == before.equation_
-    np.testing.assert_array_equal(model.predict(f1.X_test), before.predict(f1.X_test))
-
-
-def test_same_result_with_two_threads(f1, hasty):
-    torch.set_num_threads(2)
-    try:
-        model = peql.SEQL(**HASTY).fit(f1.X_train, f1.y_train)
-    finally:
-        torch.set_num_threads(1)
-    assert model.equation_ == hasty.equation_
-    np.testing.assert_allclose(model.predict(f1.X_test), hasty.predict(f1.X_test), rtol=1e-5)
+    np.testing.assert_array_equal(model.predict(f1.X_test), hasty.predict(f1.X_test))
 
 
 def test_random_state_may_be_a_generator(f1):
@@ -396,7 +374,7 @@ def two_columns(n=24, points=24, seed=0):
     return table, table["t1"] * table["t2"] * table["x"] + table["x"] ** 2
 
 
-def test_heql_varies_along_several_columns(tmp_path):
+def test_heql_varies_along_several_columns():
     X, y = two_columns()
     model = peql.HEQL(**QUICK | {"varying": ["t1", "t2"]}).fit(X, y)
     assert str(model.equation_) == "x**2 + x*a(t1, t2)"
@@ -406,8 +384,6 @@ def test_heql_varies_along_several_columns(tmp_path):
     product = index.get_level_values("t1") * index.get_level_values("t2")
     np.testing.assert_allclose(model.coefficients_["a"], product, atol=1e-9)
     assert model.equation(t=X.loc[0, ["t1", "t2"]]).has(sympy.Symbol("x"))
-    model.save(tmp_path / "model")
-    np.testing.assert_array_equal(peql.load(tmp_path / "model").predict(X), model.predict(X))
 
 
 def test_several_columns_scattered():
@@ -437,8 +413,3 @@ def test_prunings_end_with_the_formula_that_was_kept(seql):
     kept = seql.formula_.n_weights
     assert 0 == weights.iloc[0] < kept < weights.iloc[-1]
     assert equations[weights == kept].item() == str(seql.equation_)
-
-
-def test_standard_errors_have_the_shape_of_the_coefficients(fitted):
-    assert fitted.coefficient_errors_.shape == fitted.coefficients_.shape
-    assert (fitted.coefficient_errors_ >= 0).all(axis=None)

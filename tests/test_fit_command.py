@@ -210,14 +210,6 @@ def test_options_are_checked_before_the_table_is_read(given, message, capsys):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["fit", "predict"])
-def test_help_has_examples(command, capsys):
-    with pytest.raises(SystemExit) as end:
-        run(command, "--help")
-    assert end.value.code == 0
-    assert f"peql {command} " in capsys.readouterr().out.split("example")[1]
-
-
 def test_warnings_are_told_as_notes_without_the_line_of_code(capsys):
     notes = []
     with fit_command.noted(notes):

@@ -5,17 +5,13 @@ import math
 import pytest
 import torch
 
-from peql.nn.gates import BETA, GAMMA, ZETA, HardConcreteGates
+from peql.nn.gates import HardConcreteGates
 
 
 def gates_at(*log_alpha):
     gates = HardConcreteGates(1, len(log_alpha))
     gates.log_alpha.data[:] = torch.tensor([log_alpha])
     return gates
-
-
-def test_constants_are_the_papers():
-    assert (BETA, GAMMA, ZETA) == (2 / 3, -0.1, 1.1)
 
 
 def test_samples_lie_between_closed_and_open():

@@ -98,9 +98,16 @@ def case(request):
 def test_saved_and_loaded_it_predicts_the_same_bytes(case, tmp_path):
     data, model = case
     model.save(tmp_path / "model")
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]  # no suffix added, nothing left over
     again = peql.load(tmp_path / "model")
+    assert type(again) is type(model)
+    given = {**model.get_params(), "primitives": again.primitives}
+    assert {k: v for k, v in again.get_params().items() if k != "encoder"} == {
+        k: v for k, v in given.items() if k != "encoder"
+    }
     assert data.predict(again).tobytes() == data.predict(model).tobytes()
-    assert again.equation_ == model.equation_
+    assert again.equation_ == model.equation_ and again.latex() == model.latex()
+    pd.testing.assert_frame_equal(again.coefficients_, model.coefficients_)
     pd.testing.assert_frame_equal(again.coefficient_errors_, model.coefficient_errors_)
     pd.testing.assert_frame_equal(again.trials_, model.trials_)
 
@@ -127,6 +134,18 @@ def test_the_equation_is_the_prediction(case):
     predicted = data.predict(model)
     for row in (0, 5, len(predicted) - 1):
         assert data.written(model, row) == pytest.approx(predicted[row], rel=1e-6, abs=1e-6)
+
+
+def test_the_coefficients_belong_to_the_equation(case):
+    _, model = case
+    if not model.solution_.refined:
+        return  # terms below the paper's threshold are not printed
+    numbers = model.coefficients_.iloc[2]
+    values = dict(zip(model.coefficients_, numbers, strict=True))
+    functions = model.equation_.atoms(sympy.core.function.AppliedUndef)
+    filled = model.equation_.subs({f: values[f.func.__name__] for f in functions})
+    difference = sympy.expand(filled - model.equation(t=numbers.name))
+    assert all(abs(c) < 1e-9 for c in difference.as_coefficients_dict().values())
 
 
 def test_errors_have_the_coefficients_shape(case):

@@ -251,28 +251,6 @@ def test_a_term_may_vanish_at_one_t():
     assert fit.weights[2, 0, 0] == 1.0
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_signs_turned_at_random_steps_change_nothing_that_is_read(seed):
-    """a sin(b x + c z) is -a sin(-b x - c z), and tanh, squares and products alike."""
-    random = np.random.default_rng(seed)
-    net = SymbolicNetwork(2, primitives=["sin", "tanh", "square", "product"], n_layers=1)
-    points = points_of(truth, n=9)
-    weights = np.ones((N_STEPS, net.n_weights)) * random.uniform(0.2, 1, net.n_weights)
-    weights[:, ::2] += 0.1 * random.uniform(-1, 1) * T[:, None]
-    turned = weights.copy()
-    inner, outer = [0, 1], 2 * net.layout.n_in  # the sine's argument, and its weight
-    sign = random.choice([-1.0, 1.0], N_STEPS)[:, None]
-    turned[:, [*inner, outer]] *= sign
-    turned[:, 4:6] *= random.choice([-1.0, 1.0], N_STEPS)[:, None]  # the square's
-    read_both = []
-    for values in (weights, turned):
-        fit = settle_signs(as_trained(net.layout, net.shapes, torch.from_numpy(values), points))
-        equation, solved = read(fit)
-        read_both.append((equation.expression, equation.evaluate(solved)))
-    assert read_both[0][0] == read_both[1][0]
-    np.testing.assert_allclose(read_both[0][1], read_both[1][1], rtol=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("name", "turns"),  # weights that may be turned together: 0 to 3 inside, the last outside

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import nbformat
 import pandas
-import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -26,7 +25,6 @@ import peql
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 
 
 def lock_lines() -> list[str]:
@@ -166,51 +164,3 @@ def test_every_page_of_the_toc_exists() -> None:
 def test_every_notebook_is_in_the_toc() -> None:
     toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
     assert [p.name for p in NOTEBOOKS if f"notebooks/{p.stem}\n" not in toc] == []
-
-
-def code_cells(path: Path) -> list[nbformat.NotebookNode]:
-    notebook = nbformat.read(path, as_version=4)
-    return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
-
-
-@each_notebook
-def test_notebook_has_one_parameters_cell(path: Path) -> None:
-    tags = [tag for cell in code_cells(path) for tag in cell.metadata.get("tags", [])]
-    assert tags.count("parameters") == 1
-
-
-@each_notebook
-def test_notebook_was_stored_after_one_run_from_top_to_bottom(path: Path) -> None:
-    cells = code_cells(path)
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    assert not any(out.output_type == "error" for cell in cells for out in cell.outputs)
-
-
-def texts(value: object, key: str = "") -> Iterator[str]:
-    """The strings of an output, without pictures (whose base64 can spell anything)."""
-    if isinstance(value, dict):
-        for k, v in value.items():
-            yield from texts(v, k)
-    elif isinstance(value, list):
-        for v in value:
-            yield from texts(v, key)
-    elif isinstance(value, str) and "image/" not in key:
-        yield value
-
-
-MACHINE_PATH = re.compile(
-    r"(?<![\w./])/(?:work|tmp|root|opt|home|Users|var|usr|private|mnt)/\S*|\b[A-Z]:\\Users\b\S*"
-)
-
-
-def test_machine_paths_are_recognised() -> None:
-    folders = [f"/{name}/" for name in ("home", "tmp", "root")]
-    assert all(MACHINE_PATH.search(f"saved to '{folder}x.csv'") for folder in folders)
-    assert not MACHINE_PATH.search("a/tmp/b https://example.org/home/x results/table.csv 1/2")
-
-
-@each_notebook
-def test_notebook_outputs_name_no_path_of_a_machine(path: Path) -> None:
-    stored = (text for cell in code_cells(path) for out in cell.outputs for text in texts(out))
-    found = [match.group() for text in stored for match in MACHINE_PATH.finditer(text)]
-    assert found == []

@@ -5,7 +5,6 @@ import inspect
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -22,23 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 TASKS = [{"name": name, "seed": seed} for name in "ab" for seed in range(3)]
 MADE_BY = {"engine": "0123456789ab", "numpy_version": "1"}
 
-SLOW_SWEEP = """
-import sys, time
-from pathlib import Path
-import peql
-from peql import results
-
-def run(seed):
-    time.sleep(0.05)
-    return {"value": seed / 7}
-
-tasks = [{"seed": k} for k in range(400)]
-results.run_sweep(Path(sys.argv[1]), run, tasks, made_by={"engine": "e"})
-"""
-
 
 def sweep(path, run, tasks, **options):
-    return results.run_sweep(path, run, tasks, **{"made_by": MADE_BY, **options})
+    made = results.Sweep(path, run, tasks, **{"made_by": MADE_BY, **options})
+    results.run_all({"table": made})
+    return made.table()
 
 
 def test_rows_hold_task_result_and_origin(tmp_path):
@@ -72,33 +59,9 @@ def test_rows_of_another_engine_are_redone(tmp_path):
     sweep(path, run, TASKS[:2])
     sweep(path, run, TASKS[:2], made_by={**MADE_BY, "engine": "other"})
     assert done == [0, 1, 0, 1]
-    # By other versions too, unless only the engine identifies a row.
-    versions = {"engine": "other", "numpy_version": "2"}
-    sweep(path, run, TASKS[:2], made_by=versions, identity=["engine"])
+    # But not those by other versions of what the engine runs on.
+    sweep(path, run, TASKS[:2], made_by={"engine": "other", "numpy_version": "2"})
     assert done == [0, 1, 0, 1]
-    sweep(path, run, TASKS[:2], made_by=versions)
-    assert done == [0, 1, 0, 1, 0, 1]
-
-
-def test_a_killed_sweep_leaves_whole_rows_and_goes_on(tmp_path):
-    path = tmp_path / "table.csv"
-    environment = {**os.environ, "TQDM_DISABLE": "1"}
-    process = subprocess.Popen([sys.executable, "-c", SLOW_SWEEP, str(path)], env=environment)
-    deadline = time.monotonic() + 120
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    kept = pd.read_csv(path)
-    assert 1 <= len(kept) < 400
-    assert kept["value"].tolist() == [k / 7 for k in range(len(kept))]
-    table = sweep(
-        path,
-        lambda seed: {"value": seed / 7},
-        [{"seed": k} for k in range(400)],
-        made_by={"engine": "e"},
-    )
-    assert len(table) == 400
 
 
 def test_a_batch_makes_the_rows_of_its_seeds_at_once(tmp_path, monkeypatch):
@@ -354,6 +317,8 @@ def test_the_runner_announces_makes_resumes_and_checks(copied):
         time.sleep(0.02)
     process.kill()
     process.communicate()
+    kept = pd.concat(map(pd.read_csv, stored.glob("*.csv")))
+    assert len(kept) and (kept["value"] == kept["seed"] / 7).all()
     told = said(runner(copied, "--jobs", "1"))
     assert 12 - sum(int(n) for n in re.findall(r"(\d+) of +6 rows to make", told)) >= 1
     for name in ("tiny", "other"):
@@ -377,13 +342,6 @@ def test_a_missing_folder_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(results, "PACKAGE", tmp_path / "peql")
     with pytest.raises(FileNotFoundError, match="results/"):
         results.folder()
-
-
-def test_the_stored_sweep_counts_every_seed():
-    table = results.load("analytic")
-    counts = table.groupby(["function", "model"])["seed"].agg(["nunique", "size"])
-    assert len(counts) == 10
-    assert (counts == 40).all().all()
 
 
 def test_a_failing_run_is_reported_and_tried_again(tmp_path):
@@ -413,7 +371,8 @@ def run(seed):
     return {"threads": torch.get_num_threads(), "imported": imported}
 
 tasks = [{"seed": k} for k in range(2)]
-results.run_sweep(Path("table.csv"), run, tasks, made_by={}, jobs=2)
+sweep = results.Sweep(Path("table.csv"), run, tasks, made_by={"engine": "e"})
+results.run_all({"table": sweep}, jobs=2)
 """
 
 

@@ -7,9 +7,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import peql
 
-# Checks that a model may fail, each with the reason.
-LEFT_OUT: dict[str, dict[str, str]] = {"EQL": {}, "SEQL": {}, "HEQL": {}}
-
 TINY: dict[str, Any] = {
     "method": "network",
     "primitives": ["identity"],
@@ -40,10 +37,6 @@ MODELS = [
 ]
 
 
-def left_out(model: peql.EQL | peql.SEQL | peql.HEQL) -> dict[str, str]:
-    return LEFT_OUT[type(model).__name__.removeprefix("Grid")]
-
-
-@parametrize_with_checks(MODELS, expected_failed_checks=left_out)
+@parametrize_with_checks(MODELS)
 def test_common_checks(estimator, check):
     check(estimator)

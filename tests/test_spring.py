@@ -114,23 +114,6 @@ def test_the_force_is_found_and_the_latent_variable_is_the_position(fitted, forc
     assert inside < 1e-4 and outside < 1e-3
 
 
-def test_predictions_are_the_equation_at_the_latent_variables(fitted, force):
-    z = fitted.latent(force.images_test)
-    predicted = fitted.predict(force.images_test, force.X_test["t"])
-    for t in fitted.t_[:, 0]:
-        rows = (force.X_test["t"] == t).to_numpy()
-        value = sympy.lambdify(fitted.feature_names_, fitted.equation(t=t))(*z[rows].T)
-        assert np.allclose(value, predicted[rows])
-
-
-def test_the_coefficients_belong_to_the_equation(fitted):
-    numbers = fitted.coefficients_.iloc[2]
-    t = sympy.Symbol("t")
-    put_in = {sympy.Function(name)(t): value for name, value in numbers.items()}
-    difference = fitted.equation_.subs(put_in) - fitted.equation(t=numbers.name)
-    assert all(abs(c) < 1e-9 for c in sympy.expand(difference).as_coefficients_dict().values())
-
-
 def test_the_two_torch_modules_together_predict(fitted, force):
     images = torch.from_numpy(force.images_test)
     t = force.X_test["t"].to_numpy()

@@ -190,12 +190,6 @@ def test_values_take_the_type_of_the_default(notebook):
     ]
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.name)
-def test_every_chapter_can_be_swept(path):
-    defaults = Notebook.read(path).defaults
-    assert "seed" in defaults
-
-
 def test_what_a_chapter_glues_for_its_prose_is_not_what_it_found():
     """Chapter 2 glues how many trials of a stored table were right, whatever was run."""
     chapter = json.loads((ROOT / "notebooks" / "02_analytic.ipynb").read_text(encoding="utf-8"))

@@ -46,20 +46,6 @@ def test_equation_is_the_formula(seed):
         np.testing.assert_allclose(written, computed, rtol=1e-7, atol=1e-8)
 
 
-def test_fitted_equation_is_the_prediction(fitted, f1):
-    for value in f1.coefficients.index[[0, 2, -1]]:
-        X = f1.X_test[f1.X_test["t"] == value]
-        written = values_of(fitted.equation(t=value), [x], [X["x"].to_numpy()])
-        np.testing.assert_allclose(written, fitted.predict(X), rtol=1e-9, atol=1e-9)
-
-
-def test_coefficients_fill_the_parametric_equation(seql):
-    at_two = seql.coefficients_.loc[2.0]
-    functions = {sympy.Function(name)(t): number(value) for name, value in at_two.items()}
-    difference = sympy.expand(seql.equation_.subs(functions) - seql.equation(t=2.0))
-    assert all(abs(c) < 1e-9 for c in difference.as_coefficients_dict().values())
-
-
 def test_coefficient_that_is_zero_at_one_t_is_written_as_zero(seql):
     assert seql.equation(t=0.0) == 0
 

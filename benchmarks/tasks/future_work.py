@@ -18,7 +18,6 @@ NEVER = [
     ("peql.engine.search", "search"),
     ("peql.engine.products", "sums_of_products"),
 ]
-SOURCES = ("chapters/protocol.py", "chapters/future.py")
 
 
 def TASKS() -> Iterator[dict[str, Any]]:

@@ -23,7 +23,6 @@ MODELS = ("SEQL", "HEQL")
 SEEDS = range(10)
 BATCH = 5
 SECONDS = 60
-SOURCES = ("chapters/protocol.py",)
 KEY = ["model", "function", "seed"]
 
 

@@ -1,7 +1,7 @@
-"""What the chapters and pages of the book show: tables and figures beside the paper's.
+"""The tables and figures of the book, beside the paper's: a module for each chapter or page.
 
-A module for each; what they share, and the chapters on analytic functions, is here by name.
-Nothing else in the package imports them.
+What several chapters use, and the chapters on analytic functions, can be imported from here.
+Nothing else in the package imports these modules.
 """
 
 from .analytic import Case as Case

@@ -26,12 +26,14 @@ from .recording import record
 Case = tuple[Dataset, dict[str, Any]]
 Cases = Mapping[str, Case]
 MODELS = ("EQL", "SEQL", "HEQL")
+BOUND = 1e-8  # of the test error of a fit that misses nothing
+ALIKE = 10  # a factor by which errors of different random numbers may differ
 
 
 def set_up() -> None:
-    """One thread, so that a seed gives the same numbers anywhere; tables in full, figures sharp.
+    """Use one thread, so that a seed gives the same numbers anywhere; show tables in full.
 
-    An equation that ends a cell is written by the package's printer of TeX, as in the tables.
+    Figures are SVG, and an equation that ends a cell is written in TeX as in the tables.
     """
     torch.set_num_threads(1)
     from IPython import get_ipython  # of the notebooks alone
@@ -48,14 +50,14 @@ def set_up() -> None:
 
 
 def with_origin(table: Any, *names: str) -> None:
-    """Show a table made from ``results/<name>.csv``, one or more, and under it what made those."""
+    """Show a table made from one or more ``results/<name>.csv`` and, under it, what made those."""
     from IPython.display import Markdown, display
 
     display(table, *(Markdown(results.caption(name)) for name in names))
 
 
 def sentences(table: pd.DataFrame) -> Any:
-    """A table whose cells are sentences: their lines break. A named index is a column of it."""
+    """A table whose cells are sentences and wrap. A named index becomes a column."""
     from IPython.display import HTML
 
     named = table.index.name is not None
@@ -64,7 +66,7 @@ def sentences(table: pd.DataFrame) -> Any:
 
 
 def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options: Any) -> Cases:
-    """Each dataset with each model fitted to it; ``options`` go to the models."""
+    """Fit each model to each dataset; ``options`` go to the models."""
     models = list(models)
     for name in models:
         if name not in MODELS:
@@ -74,11 +76,7 @@ def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options
         data = datasets.load(function, random_state=seed)
         fitted = {}
         for name in models:
-            kind = getattr(estimators, name)
-            # The paper's training is what is shown; the search has a chapter of its own.
-            chosen = {"method": "network", **options}
-            model = kind(varying=data.varying, random_state=seed, **chosen)
-            fitted[name] = model.fit(data.X_train, data.y_train)
+            model = fitted[name] = fit_one(name, data, random_state=seed, **options)
             record(
                 {"function": function, "model": name, **options},
                 equation=model.equation_,
@@ -90,23 +88,28 @@ def fit(functions: Iterable[str], models: Iterable[str], *, seed: int, **options
     return cases
 
 
-def misses(cases: Cases, bound: float = 1e-8) -> list[str]:
-    """The fits without exactly the true terms, or with a test error above ``bound``."""
+def fit_one(model: str, data: Dataset, **options: Any) -> Any:
+    """Fit a model by the paper's training; the search has a chapter of its own."""
+    chosen = {"varying": data.varying, "method": "network", **options}
+    return getattr(estimators, model)(**chosen).fit(data.X_train, data.y_train)
+
+
+def misses(cases: Cases) -> list[str]:
+    """The fits without exactly the true terms, or with a test error above ``BOUND``."""
     return [
         f"{name} on {function}: {model.equation_}"
         for function, (data, models) in cases.items()
         for name, model in models.items()
-        if not has_true_terms(model.equation_, data) or mse(model, data) > bound
+        if not has_true_terms(model.equation_, data) or mse(model, data) > BOUND
     ]
 
 
 # --- errors ---------------------------------------------------------------------------------
 
 
-def mse(model: Any, data: Dataset, *, raw: bool = False) -> float:
-    """Mean squared error on the test rows, in the paper's units or in y's own."""
-    difference = (model.predict(data.X_test) - data.y_test).to_numpy()
-    return float(np.mean(difference**2)) if raw else scaled_mse(data, data.X_test, difference)
+def mse(model: Any, data: Dataset) -> float:
+    """Mean squared error on the test rows, in the paper's units."""
+    return scaled_mse(data, data.X_test, (model.predict(data.X_test) - data.y_test).to_numpy())
 
 
 def split_error(data: Dataset, predicted: np.ndarray) -> tuple[float, float]:
@@ -114,27 +117,27 @@ def split_error(data: Dataset, predicted: np.ndarray) -> tuple[float, float]:
     x, known = data.X_test[feature(data)], data.X_train[feature(data)]
     inside = x.between(known.min(), known.max()).to_numpy()
     difference = predicted - data.y_test.to_numpy()
-    return (
-        scaled_mse(data, data.X_test[inside], difference[inside]),
-        scaled_mse(data, data.X_test[~inside], difference[~inside]),
+    within, beyond = (
+        scaled_mse(data, data.X_test[rows], difference[rows]) for rows in (inside, ~inside)
     )
+    return within, beyond
 
 
 def evaluate(equation: sympy.Expr, data: Dataset) -> np.ndarray:
-    """An equation in all columns of the data, with fixed numbers, at the test rows."""
+    """The values of an equation with fixed numbers at the test rows."""
     columns = list(data.X_test.columns)
     function = sympy.lambdify([sympy.Symbol(c) for c in columns], equation, "numpy")
     values = function(*(data.X_test[c].to_numpy() for c in columns))
     return np.broadcast_to(values, len(data.X_test))
 
 
-def polynomial_error(data: Dataset, degree: int = 4) -> float:
-    """The test error of a polynomial in x fitted at each t on its own, in the paper's units."""
+def polynomial_error(data: Dataset) -> float:
+    """The test error of polynomials of degree 4 in x, one for each t, in the paper's units."""
     x, t = feature(data), data.varying
     predicted = pd.Series(0.0, index=data.X_test.index)
     train, test = data.X_train.groupby(t).groups, data.X_test.groupby(t).groups
     for value, rows in train.items():
-        fitted = np.polynomial.Polynomial.fit(data.X_train[x][rows], data.y_train[rows], degree)
+        fitted = np.polynomial.Polynomial.fit(data.X_train[x][rows], data.y_train[rows], 4)
         predicted[test[value]] = fitted(data.X_test[x][test[value]].to_numpy())
     return scaled_mse(data, data.X_test, (predicted - data.y_test).to_numpy())
 
@@ -180,9 +183,9 @@ def equations_at(
 
 
 def best_printed(protocol: pd.DataFrame, function: str, model: str) -> list[str]:
-    """The printed equations of the trial with the lowest test error: the paper's way to pick.
+    """The printed equations of the trial with the lowest test error, which is how the paper picks.
 
-    One whose equation was too long to print is passed over; no trial at all leaves none.
+    Trials whose equation was too long to print are passed over.
     """
     chosen = protocol[(protocol["function"] == function) & (protocol["model"] == model)]
     chosen = chosen[chosen["printed"].notna()]
@@ -193,7 +196,7 @@ def best_printed(protocol: pd.DataFrame, function: str, model: str) -> list[str]
 
 
 def in_terms(equation: str) -> str:
-    """TeX of a sum, each term a formula of its own: a narrow cell breaks between them."""
+    """TeX of a sum with a formula for each term, so that a narrow cell can break between them."""
     return " ".join(tex(term) for term in re.split(r" (?=[+-] (?![^()]*\)))", equation))
 
 
@@ -221,14 +224,14 @@ def compared(protocol: pd.DataFrame, refined: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def nearness(protocol: pd.DataFrame, factor: float = 10) -> pd.DataFrame:
-    """Whether the protocol's best error is within a ``factor`` of the paper's, for each case."""
+def nearness(protocol: pd.DataFrame) -> pd.DataFrame:
+    """Whether the protocol's best error is within ``ALIKE`` times the paper's, for each case."""
     words = {}
     for key, runs in protocol.groupby(["function", "model"]):
         function, model = map(str, key)
         ratio = runs["test_mse_scaled"].min() / paper.table("analytic_mse", "best", function, model)
         words[tex(symbol(function)), model] = (
-            "smaller" if ratio < 1 / factor else "larger" if ratio > factor else "alike"
+            "smaller" if ratio < 1 / ALIKE else "larger" if ratio > ALIKE else "alike"
         )
     table = pd.Series(words).unstack().reindex(columns=["SEQL", "HEQL"])
     return table.astype(object).fillna("not run")
@@ -254,7 +257,7 @@ def failures(cases: Cases) -> pd.DataFrame:
 
 
 def bounded(value: float, floor: float = ROUNDING) -> str:
-    """A squared error with one digit, for a narrow column; rounding error only by its bound.
+    """A squared error with one digit, for a narrow column; rounding errors are given by a bound.
 
     >>> bounded(3e-32), bounded(0.0159)
     ('<10⁻²⁰', '2×10⁻²')
@@ -264,7 +267,7 @@ def bounded(value: float, floor: float = ROUNDING) -> str:
 
 
 def statistics(stored: pd.DataFrame) -> pd.DataFrame:
-    """What the stored trials of each function and model come to, with the paper's best error."""
+    """A summary of the stored trials of each function and model, with the paper's best error."""
     rows = {}
     stored = stored.sort_values("function", kind="stable")
     for key, trials in stored.groupby(["function", "model"], sort=False):
@@ -283,7 +286,7 @@ def statistics(stored: pd.DataFrame) -> pd.DataFrame:
 
 
 def missed_trials(stored: pd.DataFrame) -> pd.DataFrame:
-    """The stored trials without exactly the true terms; none leaves the table empty."""
+    """The stored trials without exactly the true terms."""
     missed = stored[~stored["true_terms"]]
     table = missed[["model", "function", "seed"]].assign(
         equation=[tex(text(sympy.parse_expr(found), "#.2g")) for found in missed["equation"]],

@@ -1,4 +1,4 @@
-"""What the chapter on Φ-SO's eight laws shows of the sweep's table, and its live run."""
+"""The tables, figures and live run of the chapter on Φ-SO's eight laws."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rate(rows: pd.DataFrame, column: str = "right_form") -> str:
 
 
 def progress(rows: pd.DataFrame, name: str) -> str:
-    """How much of a list of tasks the stored table has.
+    """How many runs of a list of tasks the stored table has.
 
     >>> progress(pd.DataFrame({"seed": [0, 0, 1]}), "classbench")
     '3 of the 320 runs of the list, from 2 seeds'
@@ -44,7 +44,7 @@ def progress(rows: pd.DataFrame, name: str) -> str:
 
 
 def law_name(name: str) -> str:
-    """A law as a reader says it.
+    """The name of a law in prose.
 
     >>> law_name("classbench_free_fall")
     'free fall'
@@ -74,7 +74,7 @@ def _cell(rows: pd.DataFrame) -> str:
 def misses(rows: pd.DataFrame) -> pd.DataFrame:
     """The runs without the right form, each with what it found instead."""
     missed = rows[~rows["right_form"].astype(bool)]
-    found = [inline(_parsed(e), "#.2g") for e in missed["equation"]]
+    found = [inline(parsed(e), "#.2g") for e in missed["equation"]]
     table = pd.DataFrame(
         {
             "law": missed["law"].map(law_name),
@@ -91,24 +91,19 @@ def unseen(rows: pd.DataFrame) -> pd.DataFrame:
     table = {}
     for (name, law), own in rows.groupby(["law", "true_law"]):
         found = own.set_index("noise")["right_form"].map({True: "found", False: "missed"})
-        written = inline(sympy.parse_expr(law, local_dict=_names(str(law))))
+        written = inline(parsed(str(law)))
         table[name] = {"its form": written, **{f"{z:.0%} noise": found[z] for z in found.index}}
     return pd.DataFrame.from_dict(table, orient="index")
 
 
-def _names(form: str) -> dict[str, sympy.Symbol]:
-    """The names in a law as symbols, also those that SymPy has another meaning for.
+def parsed(equation: str) -> sympy.Expr:
+    """An equation whose names are all symbols, also those that SymPy defines otherwise.
 
-    >>> sorted(_names("I*exp(-E*x)"))
+    >>> sorted(map(str, parsed("I*exp(-E*x)").free_symbols))
     ['E', 'I', 'x']
     """
-    names = set(re.findall(r"[A-Za-z]\w*(?![\w(])", form)) - {"pi"}
-    return {name: sympy.Symbol(name) for name in names}
-
-
-def _parsed(equation: str) -> sympy.Expr:
-    names = {name: sympy.Symbol(name) for law in LAWS.values() for name in law.features}
-    return sympy.parse_expr(equation, local_dict=names)
+    names = set(re.findall(r"[A-Za-z]\w*(?![\w(])", equation)) - {"pi"}
+    return sympy.parse_expr(equation, local_dict={name: sympy.Symbol(name) for name in names})
 
 
 def rivals(rows: pd.DataFrame, *, seed: int) -> pd.DataFrame:
@@ -163,7 +158,7 @@ def _library(z: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit_live(law: str, *, seed: int) -> tuple[Dataset, Any]:
-    """The rows of a law, and SEQL as it is set by default, fitted to them."""
+    """The data of a law, and SEQL with its default settings fitted to them."""
     data = make_classbench(law if law in LAWS else PREFIX + law, random_state=seed)
     model = SEQL(varying=data.varying, random_state=seed, verbose=False)
     return data, model.fit(data.X_train, data.y_train)
@@ -171,7 +166,7 @@ def fit_live(law: str, *, seed: int) -> tuple[Dataset, Any]:
 
 @styled
 def figure(data: Dataset, model: Any) -> Figure:
-    """Every experiment's points, and the curve found for it over the first feature."""
+    """The points of each experiment and the curve found for it, over the first feature."""
     feature, *others = [column for column in data.X_train if column != data.varying]
     groups = list(data.X_train.groupby(data.varying))
     drawn, axes = plt.subplots(2, (len(groups) + 1) // 2, figsize=(9, 3.8), sharex=True)

@@ -1,4 +1,4 @@
-"""What the paper claims, and what becomes of each claim when it is put to the test.
+"""The paper's claims, each put to the test.
 
 A function is a test; its docstring is the claim, as the book prints it. It returns a ``Verdict``: a
 word, and the reason in words. Numbers that differ between machines decide but are not printed: a
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, wraps
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -21,11 +21,9 @@ from matplotlib.figure import Figure
 
 from .. import datasets, results
 from ..analysis.comparison import has_true_terms
-from ..baselines import GroupSINDy
 from ..datasets import analytic as truth
 from ..engine.training import PAPER, train
 from ..equation.writing import scientific, symbol, tex
-from ..estimators import tabular
 from ..nn.network import SymbolicNetwork
 from ..style import FOUND, legend, styled
 from . import analytic, paper, pdes, protocol, robustness, springs
@@ -55,10 +53,36 @@ Test = Callable[..., Verdict]
 
 
 def judged(
-    holds: bool, because: str, otherwise: str, words: tuple[str, str] = (CONFIRMED, CONTRADICTED)
+    holds: bool,
+    because: str,
+    otherwise: str | None = None,
+    *,
+    partly: bool = False,
+    words: tuple[str, str] = (CONFIRMED, CONTRADICTED),
 ) -> Verdict:
-    """The verdict for a reason if something holds, and for another if it does not."""
-    return Verdict(words[0], because) if holds else Verdict(words[1], otherwise)
+    """The verdict on what holds or does not; ``otherwise`` is the reason if it does not."""
+    if holds:
+        return Verdict(words[0], because)
+    return Verdict(PARTLY if partly else words[1], because if otherwise is None else otherwise)
+
+
+def sometimes(seen: bool, because: str) -> Verdict:
+    """The verdict on what is said to happen sometimes; denying it takes many seeds."""
+    return Verdict(CONFIRMED if seen else UNDECIDED if n_seeds() < 10 else CONTRADICTED, because)
+
+
+def needs(lacking: Callable[[], str]) -> Callable[[Test], Test]:
+    """Make a test undecided while ``lacking`` names something that is missing."""
+
+    def given(test: Test) -> Test:
+        @wraps(test)
+        def tested(*arguments: int) -> Verdict:
+            told = lacking()
+            return Verdict(UNDECIDED, told) if told else test(*arguments)
+
+        return tested
+
+    return given
 
 
 # --- what the tests rest on ----------------------------------------------------------------------
@@ -73,22 +97,11 @@ def trials() -> pd.DataFrame:
 @cache
 def courses() -> pd.DataFrame:
     """Their training, a row for each point in time: error without gate noise and open gates."""
-    parts = []
-    for row in pd.read_csv(results.folder() / protocol.CURVES).itertuples():
-        error = np.array(str(row.error).split(), dtype=float)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "model": row.model,
-                    "function": row.function,
-                    "seed": row.seed,
-                    "progress": np.linspace(0, 1, len(error)),
-                    "error": error,
-                    "gates": np.array(str(row.gates).split(), dtype=int),
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+    table = pd.read_csv(results.folder() / protocol.CURVES)
+    parts = table.assign(error=table["error"].str.split(), gates=table["gates"].str.split())
+    parts["progress"] = parts["error"].map(lambda error: np.linspace(0, 1, len(error)))
+    points = parts.explode(["progress", "error", "gates"], ignore_index=True)
+    return points.astype({"progress": float, "error": float, "gates": int})
 
 
 @cache
@@ -98,39 +111,33 @@ def tried(experiment: str) -> pd.DataFrame:
     return table[table["experiment"] == experiment]
 
 
-def not_tried(experiment: str, *values: str) -> Verdict | None:
-    """The verdict where runs are missing from the stored table; None if all ``values`` are there.
+def not_run(experiment: str, *values: str) -> str:
+    """How to make the runs that the stored table lacks; "" if it has all ``values``.
 
     With no values named, any run will do.
     """
     stored = set(tried(experiment)["value"])
-    if stored and set(values) <= stored:
-        return None
-    return Verdict(UNDECIDED, f"not run yet: `{results.maker('future_work')}`")
+    there = stored and set(values) <= stored
+    return "" if there else f"not run yet: `{results.maker('future_work')}`"
 
 
-def fit(model: str, data: Any, **options: Any) -> Any:
-    """The fitted estimator; every live fit of this chapter is made here."""
-    # The paper's training is what is judged, not the search over forms.
-    chosen = {"method": "network", "verbose": False, **options}
-    made = getattr(tabular, model)(varying=data.varying, **chosen)
-    return made.fit(data.X_train, data.y_train)
+def needs_runs(experiment: str, *values: str) -> Callable[[Test], Test]:
+    """Make a test undecided until the experiment has been run with all ``values``."""
+    return needs(lambda: not_run(experiment, *values))
 
 
 def n_seeds() -> int:
-    """From how many seeds every case of the paper's protocol has been run."""
+    """The number of seeds from which every case of the paper's protocol has been run."""
     cases = pd.MultiIndex.from_product([FIVE, tuple(protocol.SOURCES)])
     counted = trials().groupby(["function", "model"])["seed"].nunique()
     return int(counted.reindex(cases, fill_value=0).min())
 
 
-def too_few() -> Verdict | None:
-    """The verdict where more seeds are needed; None if there are enough."""
-    if n_seeds() >= FEWEST:
-        return None
-    return Verdict(
-        UNDECIDED, f"the stored sweep has too few seeds; {FEWEST} of each case are needed"
-    )
+def too_few() -> str:
+    """The reason why the stored sweep decides nothing yet; "" if it has enough seeds."""
+    few = n_seeds() < FEWEST
+    told = f"the stored sweep has too few seeds; {FEWEST} of each case are needed"
+    return told if few else ""
 
 
 # --- the two architectures -----------------------------------------------------------------------
@@ -186,7 +193,7 @@ def memory() -> Verdict:
         f"counted here, SEQL is the larger one from {memory_crossing()} time steps on; the paper "
         f"says about {CLAIMED_CROSSING}"
     )
-    return judged(near, reason, reason)
+    return judged(near, reason)
 
 
 @cache
@@ -198,10 +205,9 @@ def spread() -> pd.DataFrame:
     return pd.concat({"found": found.unstack(), "scatter": scatter.unstack()}, axis=1)
 
 
+@needs(too_few)
 def sensitivity() -> Verdict:
     """SEQL is less sensitive to the random initialisation."""
-    if few := too_few():
-        return few
     found, scatter = spread()["found"], spread()["scatter"]
     steadier = int((scatter["SEQL"] < scatter["HEQL"]).sum())
     more = float(found["SEQL"].mean() - found["HEQL"].mean())
@@ -225,38 +231,33 @@ def arrival(what: str) -> pd.DataFrame:
 
     The error stays below ``SETTLED``; the open gates are at most half as many again as in the end.
     """
-    rows = []
-    for key, course in courses().groupby(["function", "model", "seed"]):
-        limit = SETTLED if what == "error" else 1.5 * course["gates"].iloc[-1]
-        above = course["progress"][course[what] > limit]
-        rows.append((*key, above.max() if len(above) else 0.0))
-    table = pd.DataFrame(rows, columns=["function", "model", "seed", "arrival"])
-    return table.groupby(["function", "model"])["arrival"].median().unstack("model")
+    points, trial = courses(), ["function", "model", "seed"]
+    last = points.groupby(trial)["gates"].transform("last")
+    settled = points[what] <= (SETTLED if what == "error" else 1.5 * last)
+    arrived = points.assign(arrival=points["progress"].mask(settled, 0.0)).groupby(trial)["arrival"]
+    return arrived.max().groupby(["function", "model"]).median().unstack("model")
 
 
+@needs(too_few)
 def convergence() -> Verdict:
     """SEQL converges more quickly."""
-    if few := too_few():
-        return few
     gates, error = (
         int((arrival(what)["SEQL"] < arrival(what)["HEQL"]).sum()) for what in ("gates", "error")
     )
-    word = CONFIRMED if gates >= 4 else CONTRADICTED if gates <= 1 else PARTLY
-    return Verdict(
-        word,
+    reason = (
         f"SEQL's formula settles after fewer steps on {gates} of {len(FIVE)} functions, its error "
-        f"on {error}",
+        f"on {error}"
     )
+    return judged(gates >= 4, reason, partly=gates > 1)
 
 
+@needs(too_few)
 def trend() -> Verdict:
     """Neither SEQL nor HEQL is clearly the better one."""
-    if few := too_few():
-        return few
     best = trials().groupby(["function", "model"])["test_mse_scaled"].min().unstack("model")
     ahead = int((best["SEQL"] < best["HEQL"]).sum())
     reason = f"by the best trial SEQL is ahead on {ahead} of {len(best)} functions"
-    return judged(ahead not in (0, len(best)), reason, reason)
+    return judged(ahead not in (0, len(best)), reason)
 
 
 # --- data: grids, gaps, jumps, edges -------------------------------------------------------------
@@ -275,7 +276,7 @@ def scattered(seed: int = 0) -> Any:
 def scattered_fit(seed: int = 0) -> Any:
     """HEQL on rows at scattered t."""
     data = scattered(seed)
-    found = fit("HEQL", data, random_state=seed)
+    found = analytic.fit_one("HEQL", data, random_state=seed)
     right = has_true_terms(found.equation_, data)
     record({"function": data.name, "model": "HEQL"}, equation=found.equation_, true_terms=right)
     return found
@@ -285,7 +286,7 @@ def no_grid(seed: int = 0) -> Verdict:
     """HEQL does not require the data to lie on a grid in t."""
     found = has_true_terms(scattered_fit(seed).equation_, scattered(seed))
     try:
-        fit("SEQL", scattered(seed), random_state=seed)
+        analytic.fit_one("SEQL", scattered(seed), random_state=seed)
         other = ""
     except ValueError:
         other = "; SEQL refuses them"
@@ -298,7 +299,7 @@ def uneven_grid(seed: int = 0) -> Verdict:
     t = np.repeat(np.sort(random.uniform(-3, 3, 24)), random.integers(24, 96, 24))
     X = pd.DataFrame({"x": random.uniform(-3, 3, len(t)), "t": t})
     data = replace(scattered(seed), X_train=X, y_train=truth.evaluate("f5", X))
-    models = {m: fit(m, data, random_state=seed) for m in ("SEQL", "HEQL")}
+    models = {m: analytic.fit_one(m, data, random_state=seed) for m in ("SEQL", "HEQL")}
     missed = [m for m, model in models.items() if not has_true_terms(model.equation_, data)]
     return judged(
         not missed,
@@ -314,15 +315,14 @@ def between() -> pd.Series:
     return heql.groupby("function")["midpoint_mse_scaled"].median()
 
 
+@needs(too_few)
 def interpolation() -> Verdict:
     """HEQL is able to interpolate in t."""
-    if few := too_few():
-        return few
     good = [f for f in between().index if between()[f] < BETWEEN]
     bad = [f for f in between().index if f not in good]
-    word = CONFIRMED if set(SMOOTH) <= set(good) else PARTLY if good else CONTRADICTED
     reason = f"within a few percent of y's range midway between the training t: {', '.join(good)}"
-    return Verdict(word, reason + (f"; not {', '.join(bad)}" if bad else ""))
+    reason += f"; not {', '.join(bad)}" if bad else ""
+    return judged(set(SMOOTH) <= set(good), reason, partly=bool(good))
 
 
 def any_function(seed: int = 0) -> Verdict:
@@ -335,7 +335,7 @@ def any_function(seed: int = 0) -> Verdict:
     missed = [
         model
         for model in ("SEQL", "HEQL")
-        if not has_true_terms(fit(model, data, random_state=seed).equation_, data)
+        if not has_true_terms(analytic.fit_one(model, data, random_state=seed).equation_, data)
     ]
     told = "f1 with coefficients drawn at random at each t: "
     return judged(not missed, f"{told}both find it", f"{told}missed by {' and '.join(missed)}")
@@ -367,21 +367,20 @@ def extrapolation() -> Verdict:
 def eql_fails(seed: int = 0) -> Verdict:
     """EQL learns an overly complicated and incorrect equation for f1, and does not extrapolate."""
     data = datasets.load("f1", random_state=seed)
-    model = fit("EQL", data, l0_weight=0.01, random_state=seed)
+    model = analytic.fit_one("EQL", data, l0_weight=0.01, random_state=seed)
     inside, outside = analytic.split_error(data, model.predict(data.X_test))
     missed = analytic.misses({"f1": (data, {"EQL": model})})
     terms = "wrong terms" if missed else "the true terms"
     size = "larger" if outside > 2 * inside else "no larger"
     reason = f"{terms}, and an error that is {size} outside the training range than inside"
-    return judged(bool(missed) and outside > 2 * inside, reason, reason)
+    return judged(bool(missed) and outside > 2 * inside, reason)
 
 
 @cache
 def sindy() -> tuple[float, float]:
     """SINDy's error of u_t on Burgers' equation, with u u_x among its candidates and without."""
     data = datasets.load("burgers", cross_terms=True, n_x=256, n_t=256)
-    model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
-    return pdes.u_t_mse(model, data), pdes.sindy_without_the_answer()[0]
+    return pdes.u_t_mse(pdes.sindy(data), data), pdes.sindy_without_the_answer()[0]
 
 
 def cross_terms() -> Verdict:
@@ -470,7 +469,7 @@ def fewer_inputs() -> Verdict:
         f"in the paper's own table in {sum(lower)} of {len(lower)} cases; "
         f"refined, {same} either way"
     )
-    return judged(all(lower), reason, reason, (CONFIRMED, PARTLY if any(lower) else CONTRADICTED))
+    return judged(all(lower), reason, partly=any(lower))
 
 
 # --- springs -------------------------------------------------------------------------------------
@@ -496,7 +495,7 @@ def straight_latent() -> Verdict:
     reason = (
         f"correlated to {springs.LEAST_R:g} or more in {straight.sum()} of {len(straight)} runs"
     )
-    return judged(bool(straight.all()), reason, reason)
+    return judged(bool(straight.all()), reason)
 
 
 def curved_latent() -> Verdict:
@@ -508,51 +507,46 @@ def curved_latent() -> Verdict:
         f"nearly straight in {straight} of {len(r)} runs, torn in the others; "
         "it depends on the encoder"
     )
-    return judged(straight < len(r) / 2, reason, reason)
+    return judged(straight < len(r) / 2, reason)
 
 
 # --- how it fails --------------------------------------------------------------------------------
 
 
+@needs(too_few)
 def easiest() -> Verdict:
     """SEQL and HEQL find f3 nearly always."""
-    if few := too_few():
-        return few
     share = trials()[trials()["function"] == "f3"]["true_terms"].mean()
-    return judged(share >= 0.9, counted("f3"), counted("f3"))
+    return judged(share >= 0.9, counted("f3"))
 
 
+@needs(too_few)
 def majority() -> Verdict:
     """The equation is found in a large majority of the trials."""
-    if few := too_few():
-        return few
     share = trials().groupby(["function", "model"])["true_terms"].mean()
     rare = [f"{case[1]} on {case[0]}" for case in share.index[share <= 0.5]]
-    word = CONFIRMED if not rare else PARTLY if 2 * len(rare) < len(share) else CONTRADICTED
     reason = f"in more than half of them for {len(share) - len(rare)} of {len(share)} cases"
-    return Verdict(word, reason + (f"; not {', '.join(rare)}" if rare else ""))
+    reason += f"; not {', '.join(rare)}" if rare else ""
+    return judged(not rare, reason, partly=2 * len(rare) < len(share))
 
 
+@needs(too_few)
 def far_misses() -> Verdict:
     """A trial that misses the equation has an error orders of magnitude above the best."""
-    if few := too_few():
-        return few
     best = trials().groupby(["function", "model"])["test_mse_scaled"].transform("min")
     ratio = (trials()["test_mse_scaled"] / best)[~trials()["true_terms"].astype(bool)]
     if ratio.empty:
         return Verdict(UNDECIDED, "no trial missed it")
     far = int((ratio > 100).sum())
     reason = f"over a hundred times the best of its kind in {far} of {len(ratio)} misses"
-    word = CONFIRMED if 2 * far > len(ratio) else PARTLY if far else CONTRADICTED
-    return Verdict(word, reason)
+    return judged(2 * far > len(ratio), reason, partly=far > 0)
 
 
+@needs(too_few)
 def f4_more_often() -> Verdict:
     """SEQL finds f4 more often than HEQL."""
-    if few := too_few():
-        return few
     share = spread()["found"].loc["f4"]
-    return judged(share["SEQL"] > share["HEQL"], counted("f4"), counted("f4"))
+    return judged(share["SEQL"] > share["HEQL"], counted("f4"))
 
 
 def counted(function: str, kinds: tuple[str, ...] = RIGHT) -> str:
@@ -569,8 +563,7 @@ def slow_sine() -> Verdict:
     """HEQL sometimes adds a slow sine to f4."""
     chosen = trials()[(trials()["function"] == "f4") & (trials()["model"] == "HEQL")]
     seen = bool((chosen["terms"] == "a slow sine besides").any())
-    word = CONFIRMED if seen else UNDECIDED if n_seeds() < 10 else CONTRADICTED
-    return Verdict(word, f"seen in: {counted('f4', ('a slow sine besides',))}")
+    return sometimes(seen, f"seen in: {counted('f4', ('a slow sine besides',))}")
 
 
 def two_sines() -> Verdict:
@@ -579,20 +572,18 @@ def two_sines() -> Verdict:
     chosen = trials()[trials()["terms"].isin(kinds)]
     seen = bool((chosen["model"] == "HEQL").any())
     reason = "; ".join(f"{f}: {counted(f, kinds)}" for f in ("f2", "f5"))
-    word = CONFIRMED if seen else UNDECIDED if n_seeds() < 10 else CONTRADICTED
     too = bool((chosen["model"] == "SEQL").any())
-    return Verdict(word, f"seen in {reason}" + (": SEQL does it too" if too else ""))
+    return sometimes(seen, f"seen in {reason}" + (": SEQL does it too" if too else ""))
 
 
+@needs_runs("duplicates", *DUPLICATES)
 def duplicates() -> Verdict:
     """How often a primitive is duplicated hardly matters."""
-    if missing := not_tried("duplicates", *DUPLICATES):
-        return missing
     runs = tried("duplicates")
     found = runs["true_terms"].astype(bool).groupby(runs["value"]).mean()
     told = ", ".join(f"{value}: {found[value]:.0%}" for value in DUPLICATES)
     reason = f"runs on f1 and f5 that found the equation, with {told}"
-    return judged(found.max() - found.min() < 0.25, reason, reason)
+    return judged(found.max() - found.min() < 0.25, reason)
 
 
 # --- the paper's future work ---------------------------------------------------------------------
@@ -605,24 +596,22 @@ def median(experiment: str, column: str = "test_mse_scaled") -> pd.DataFrame:
     return found.reindex(list(dict.fromkeys(table["value"])))
 
 
+@needs_runs("rates", "one", "separate")
 def separate_rates() -> Verdict:
     """Separate learning rates for the gates and the meta-weight unit."""
-    if missing := not_tried("rates", "one", "separate"):
-        return missing
     gates = median("rates", "gates")
     return judged(
         bool((gates.loc["separate"] < gates.loc["one"] / 2).all()),
         "after the same short training fewer than half as many gates are open, on every function; "
         "this is how HEQL is trained in this package",
         "as many gates stay open",
-        HELPS,
+        words=HELPS,
     )
 
 
+@needs_runs("rank", "1", "full")
 def lower_rank() -> Verdict:
     """Weights of lower rank."""
-    if missing := not_tried("rank", "1", "full"):
-        return missing
     error, size = median("rank"), median("rank", "parameters")["f1"]
     full = error.loc["full"]
     good = [rank for rank in error.index[:-1] if (error.loc[rank] < 3 * full).all()]
@@ -641,10 +630,9 @@ def exact(experiment: str) -> pd.Series:
     return tried(experiment)["test_mse_scaled"] < EXACT
 
 
+@needs_runs("primitives", *PRIMITIVES)
 def primitives() -> Verdict:
     """Snake, Padé and NALU units."""
-    if missing := not_tried("primitives", *PRIMITIVES):
-        return missing
     table = tried("primitives").assign(exact=exact("primitives"))
     share = table.groupby(["value", "function"])["exact"].mean().unstack("function")
     new = [name for name in PRIMITIVES if name != "the paper's"]
@@ -668,17 +656,16 @@ def few_data() -> Verdict:
     return Verdict("measured", told if words else f"with {noise} noise, no size is enough")
 
 
+@needs_runs("smoothness", "0", "1")
 def smoothing() -> Verdict:
     """Smoothness against noise."""
-    if missing := not_tried("smoothness", "0", "1"):
-        return missing
     error, jump = median("smoothness"), median("smoothness", "jump")["f1"]
     blurs = "; too much of it blurs the jump" if jump["1"] < 0.9 else ""
     return judged(
         bool((error.loc["0"] / error.min() > 1.5).any()),
         f"with {NOISE:.0%} noise the right weight lowers the error{blurs}",
         f"with {NOISE:.0%} noise no weight lowers the error much{blurs}",
-        HELPS,
+        words=HELPS,
     )
 
 
@@ -714,12 +701,12 @@ ORDER = (CONTRADICTED, PARTLY, CONFIRMED, UNDECIDED, UNTESTED)  # of the table: 
 
 @cache
 def judge(test: Test, seed: int = 0) -> Verdict:
-    """The verdict of a test; those that fit or draw something here do it from ``seed``."""
+    """The verdict of a test; tests that fit something here start from ``seed``."""
     return test(seed) if test in LIVE else test()
 
 
 def claim(test: Test) -> str:
-    """What a test is of, in words."""
+    """The claim that a test is about."""
     return str(test.__doc__).rstrip(".")
 
 
@@ -767,7 +754,7 @@ def summary(seed: int = 0) -> str:
 
 def rank_table() -> pd.DataFrame:
     """Parameters and error of HEQL against the rank of its weights."""
-    if not_tried("rank"):
+    if not_run("rank"):
         return pd.DataFrame()
     error, size = median("rank"), median("rank", "parameters")
     shown = error.map(lambda v: scientific(v, 1)).rename(
@@ -778,7 +765,7 @@ def rank_table() -> pd.DataFrame:
 
 def primitives_table() -> pd.DataFrame:
     """Runs that are exact on the test rows: a row for each choice of primitives."""
-    if not_tried("primitives"):
+    if not_run("primitives"):
         return pd.DataFrame()
     table = tried("primitives").assign(exact=exact("primitives"))
     counts = table.groupby(["value", "function"], sort=False)["exact"]
@@ -840,10 +827,10 @@ def memory_lines(most: int = 1024) -> Figure:
 
 @styled
 def smoothness_figure() -> Figure:
-    """What the weight of the smoothness penalty does to error and jump, with noise."""
-    if missing := not_tried("smoothness"):
+    """Error and jump over the weight of the smoothness penalty, with noise."""
+    if missing := not_run("smoothness"):
         figure = plt.figure(figsize=(7.6, 1))
-        figure.text(0.5, 0.5, missing.because, ha="center")
+        figure.text(0.5, 0.5, missing, ha="center")
         return figure
     error, jump = median("smoothness"), median("smoothness", "jump")["f1"]
     figure, axes = plt.subplots(1, 2, figsize=(7.6, 2.8))
@@ -861,7 +848,7 @@ def smoothness_figure() -> Figure:
 
 
 def failures() -> pd.DataFrame:
-    """What the printed equations are: a column for each kind, trials counted."""
+    """The trials of the paper's protocol, counted by the kind of equation that they print."""
     counts = trials().groupby(["function", "model", "terms"]).size().unstack("terms").fillna(0)
     table = counts.reindex(columns=list(protocol.KINDS)).fillna(0).astype(int)
     table.index = pd.MultiIndex.from_tuples([(tex(symbol(f)), m) for f, m in table.index])

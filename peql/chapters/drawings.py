@@ -19,14 +19,14 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangl
 from torch import nn
 
 from .._suggest import unknown_name
-from ..analysis.truth import curve, feature, rows_at, true_equation
+from ..analysis.truth import feature, true_equation
 from ..datasets import Dataset
 from ..datasets.spring import PIXELS
 from ..nn.encoder import ImageEncoder, Latent
 from ..nn.weights import HIDDEN
 from ..primitives import DEFAULT, get
 from ..style import SHADE, TRUE, legend, look, styled
-from .figures import shade, x_grid
+from .figures import draw_curves
 
 INK, FAINT, OPEN = "#333333", "#9a9a9a", "#0072B2"
 CELL = 1.7  # side of a weight's square; the drawing is 100 wide
@@ -94,7 +94,7 @@ def encoder() -> Figure:
 
 
 def _layer(module: nn.Module) -> str:
-    """What is written on a layer of the encoder; nothing for what has no weights of its own."""
+    """The label of a layer of the encoder; "" for a module without weights."""
     if isinstance(module, nn.Conv1d):
         return f"convolution, {module.out_channels}"
     if isinstance(module, nn.Linear):
@@ -135,7 +135,7 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> No
 
 
 def _skip(ax: Axes, start: float, end: float) -> None:
-    """What a layer was given goes on beside what it computed."""
+    """The skip connection from a layer's input to its output."""
     leave, arrive = start + 0.8, end - 0.8
     path = ([leave, leave, arrive], [MIDDLE - 1.8, 0, 0])
     ax.plot(*path, color=INK, linewidth=1, linestyle=(0, (3, 2)))
@@ -210,13 +210,8 @@ def overview(data: Dataset, models: Mapping[str, Any], t: tuple[float, float]) -
     """Curves at two ``t``, and the slope in x at x = 0 over all t: the coefficient that jumps."""
     figure, axes = plt.subplots(1, 3, figsize=(9, 3.1))
     for ax, value in zip(axes[:2], t, strict=True):
-        shade(ax, data)
-        points = x_grid(data, 241)
-        ax.plot(points, curve(true_equation(data, value), data, points), **TRUE)
-        for name, model in models.items():
-            ax.plot(points, model.predict(rows_at(data, value, points)), **look(name))
+        draw_curves(ax, data, models, value)
         ax.set_title(f"curve at ${data.varying} = {value:g}$")
-        ax.set_xlabel(f"${feature(data)}$")
     grid = data.coefficients.index.to_numpy(dtype=float)
     x = sympy.Symbol(feature(data))
     axes[2].plot(grid, [_slope(true_equation(data, v), x) for v in grid], **TRUE)

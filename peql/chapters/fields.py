@@ -1,8 +1,9 @@
-"""What the chapter on PDEs shows of noisy fields: recovery and errors against noise."""
+"""Recovery and errors against noise, of the chapter on PDEs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -13,13 +14,12 @@ from matplotlib.figure import Figure
 
 from .. import datasets, results
 from ..analysis.comparison import has_true_terms
-from ..baselines import GroupSINDy, least_squares_limit
+from ..baselines import least_squares_limit
 from ..datasets.pde import PROBLEMS, solve
 from ..equation.writing import error, tex, text
-from ..estimators import tabular as estimators
 from ..style import legend, look, styled
-from .analytic import bounded
-from .pdes import ROUNDING, U_T, title
+from .analytic import bounded, fit_one
+from .pdes import ROUNDING, U_T, sindy, title
 
 KEYS = ["equation", "noise", "seed", "method", "derivatives"]
 MEASURED = ["true_terms", "found", "coefficient_mse", "limit_coefficient_mse", "cpu_seconds"]
@@ -28,7 +28,7 @@ LEAST = 5e-4  # where "no noise" stands on a logarithmic axis
 
 
 def study() -> pd.DataFrame:
-    """The rows of the study that there are; none, with their columns, before it was run."""
+    """The rows of the study; before it was run, an empty table."""
     try:
         rows = results.load("fields")
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def _methods(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def recovery(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
-    """Of the seeds that were run, how many found exactly the true terms, by noise."""
+    """How many of the seeds found exactly the true terms, by noise."""
     table: dict[tuple[str, str], dict[str, str]] = {}
     levels = sorted(rows.loc[rows["equation"].isin(equations), "noise"].unique())
     for name in equations:
@@ -86,7 +86,7 @@ def errors(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
 
 
 def summary(rows: pd.DataFrame) -> str:
-    """What the study says of the paper's two equations, in a sentence or two."""
+    """The results for the paper's two equations in a few sentences."""
     part = rows[rows["equation"].isin(PAPER) & (rows["derivatives"] == "series")]
     if not len(part):
         return "The study has not been run: make results TABLES=fields."
@@ -110,29 +110,26 @@ def summary(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def missed(rows: pd.DataFrame, methods: Sequence[str] = ("SEQL", "HEQL")) -> pd.DataFrame:
-    """The runs without exactly the true terms: how many wrote each set of terms."""
-    part = rows[rows["method"].isin(methods) & ~rows["true_terms"].astype(bool)]
-    table: dict[tuple[str, str, str], dict[str, str]] = {}
-    for row in part.itertuples():
-        found = sympy.parse_expr(str(row.found))
-        key = (
-            title(str(row.equation)),
-            _level(float(str(row.noise))),
-            _method(str(row.method), str(row.derivatives)),
-        )
-        entry = table.setdefault(key, {"seeds": "", "found, in the last": ""})
-        entry["seeds"] += f"{', ' if entry['seeds'] else ''}{row.seed}"
-        entry["found, in the last"] = tex(text(found, ".1g"))
+def missed(rows: pd.DataFrame) -> pd.DataFrame:
+    """The runs of SEQL and HEQL without exactly the true terms, and what the last one found."""
+    part = rows[rows["method"].isin(["SEQL", "HEQL"]) & ~rows["true_terms"].astype(bool)]
+    table = {}
+    key: Any
+    for key, runs in part.groupby(["equation", "noise", "method", "derivatives"], sort=False):
+        name, noise, method, derivatives = key
+        table[title(name), _level(noise), _method(method, derivatives)] = {
+            "seeds": ", ".join(map(str, runs["seed"])),
+            "found, in the last": tex(text(sympy.parse_expr(runs["found"].iloc[-1]), ".1g")),
+        }
     return pd.DataFrame.from_dict(table, orient="index")
 
 
 @styled
 def figure(rows: pd.DataFrame, equations: Sequence[str]) -> Figure:
     """Share of runs with the true terms, and coefficient error of those, against noise."""
-    drawn, axes = plt.subplots(2, len(equations), figsize=(3.2 * len(equations), 4.6), sharex=True)
-    for column, name in enumerate(equations):
-        top, bottom = axes[:, column] if len(equations) > 1 else axes
+    size = (3.2 * len(equations), 4.6)
+    drawn, axes = plt.subplots(2, len(equations), figsize=size, sharex=True, squeeze=False)
+    for (top, bottom), name in zip(axes.T, equations, strict=True):
         for method, part in _methods(rows[rows["equation"] == name]):
             style: dict[str, Any] = {**look(method.split(",")[0]), "label": method, "marker": "o"}
             if "," in method:
@@ -149,27 +146,23 @@ def figure(rows: pd.DataFrame, equations: Sequence[str]) -> Figure:
         ticks = [LEAST, 0.001, 0.01, 0.1]
         bottom.set_xticks(ticks, ["0", *(f"{100 * v:g} %" for v in ticks[1:])])
         bottom.minorticks_off()
-    first = axes[:, 0] if len(equations) > 1 else axes
-    first[0].set_ylabel("share with the true terms")
-    first[1].set_ylabel("coefficient MSE")
+    axes[0, 0].set_ylabel("share with the true terms")
+    axes[1, 0].set_ylabel("coefficient MSE")
     if len(rows):
         legend(drawn)
     return drawn
 
 
 def live(equations: Sequence[str], levels: Sequence[float], seed: int = 0) -> pd.DataFrame:
-    """What SEQL and SINDy find in fields with noise, computed on the spot."""
+    """What SEQL and SINDy find in noisy fields, fitted now."""
     rows = {}
     for name in equations:
         for level in levels:
             given: Any = {"noise": level, "derivatives": "series", "random_state": seed, "order": 4}
             data = datasets.load(name, **given)
-            model = estimators.SEQL(
-                varying=data.varying, random_state=seed, method="search", verbose=False
-            )
-            found = model.fit(data.X_train, data.y_train).equation_
+            options: Any = {"random_state": seed, "method": "search", "verbose": False}
+            found = fit_one("SEQL", data, **options).equation_
             offered = datasets.load(name, cross_terms=True, rows="all", **given)
-            sindy = GroupSINDy(varying=data.varying).fit(offered.X_train, offered.y_train)
             told = data.X_train.attrs
             per_step = len(data.X_train) / data.X_train[data.varying].nunique()
             rows[title(name), _level(level)] = {
@@ -179,7 +172,7 @@ def live(equations: Sequence[str], levels: Sequence[float], seed: int = 0) -> pd
                 "of them independent": f"{told['independent'] * per_step:.0f}",
                 "SEQL": tex(text(found, ".1g")),
                 "SEQL right": "yes" if has_true_terms(found, data) else "no",
-                "SINDy right": "yes" if has_true_terms(sindy.equation_, offered) else "no",
+                "SINDy right": "yes" if has_true_terms(sindy(offered).equation_, offered) else "no",
             }
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -193,7 +186,7 @@ def chaos_limits() -> pd.DataFrame:
     name = "kuramoto_sivashinsky"
     paper = datasets.load(name)
     accurate = datasets.load(name, derivatives="accurate")
-    mixed = type(paper)(**{**vars(paper), "y_train": accurate.y_train, "y_test": accurate.y_test})
+    mixed = replace(paper, y_train=accurate.y_train, y_test=accurate.y_test)
     finer = datasets.load(name, n_t=2 * PROBLEMS[name].n_t)
     cases = {
         "the paper's derivatives": paper,
@@ -201,10 +194,5 @@ def chaos_limits() -> pd.DataFrame:
         f"the same, but {U_T} by splines of degree 7": mixed,
         "all accurate": accurate,
     }
-    return pd.DataFrame.from_dict(
-        {
-            label: {"coefficient MSE": error(least_squares_limit(data).coefficient_mse, 1, 1e-12)}
-            for label, data in cases.items()
-        },
-        orient="index",
-    )
+    limits = {label: least_squares_limit(data).coefficient_mse for label, data in cases.items()}
+    return pd.Series(limits).map(lambda mse: error(mse, 1, 1e-12)).to_frame("coefficient MSE")

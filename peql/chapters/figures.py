@@ -7,8 +7,8 @@ training row came from is shaded. A *case* is a dataset with the models fitted t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,24 +17,13 @@ import sympy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .. import style
 from ..analysis.comparison import match_coefficients, scaled_mse
 from ..analysis.truth import curve, feature, rows_at, true_equation
 from ..baselines import by_term
 from ..datasets import Dataset
 from ..equation.writing import plain, symbol, text
-from ..style import (
-    BAR,
-    PLAIN_LAYOUT,
-    SHADE,
-    TRUE,
-    TRUE_LINE,
-    Frame,
-    Slider,
-    legend,
-    look,
-    slider_steps,
-    styled,
-)
+from ..style import SHADE, TRUE, TRUE_LINE, Frame, Slider, legend, look, styled
 from .pdes import title
 
 Case = tuple[Dataset, Mapping[str, Any]]
@@ -48,7 +37,7 @@ def _span(column: pd.Series) -> tuple[float, float]:
 
 
 def x_grid(data: Dataset, points: int) -> np.ndarray:
-    """Evenly over the test x."""
+    """Evenly spaced points over the range of the test x."""
     return np.linspace(*_span(data.X_test[feature(data)]), points)
 
 
@@ -60,9 +49,19 @@ def _outside(data: Dataset) -> list[tuple[float, float]]:
 
 
 def shade(ax: Axes, data: Dataset) -> None:
-    """Where no training row came from."""
+    """Shade the part of x without training rows."""
     for start, end in _outside(data):
         ax.axvspan(start, end, color=SHADE, linewidth=0, zorder=0)
+
+
+def draw_curves(ax: Axes, data: Dataset, models: Mapping[str, Any], t: float) -> None:
+    """The true curve at ``t`` and those that the models found."""
+    shade(ax, data)
+    x = x_grid(data, 241)
+    ax.plot(x, curve(true_equation(data, t), data, x), **TRUE)
+    for name, model in models.items():
+        ax.plot(x, model.predict(rows_at(data, t, x)), **look(name))
+    ax.set_xlabel(f"${feature(data)}$")
 
 
 # --- figures --------------------------------------------------------------------------------
@@ -74,16 +73,10 @@ def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
     size = (2.05 * len(t) + 0.4, 1.75 * len(cases) + 0.6)
     figure, axes = plt.subplots(len(cases), len(t), figsize=size, sharex="row", squeeze=False)
     for row, (data, models) in zip(axes, cases, strict=True):
-        x = x_grid(data, 241)
         for ax, value in zip(row, t, strict=True):
-            shade(ax, data)
-            ax.plot(x, curve(true_equation(data, value), data, x), **TRUE)
-            for name, model in models.items():
-                ax.plot(x, model.predict(rows_at(data, value, x)), **look(name))
+            draw_curves(ax, data, models, value)
             ax.set_title(f"${symbol(data.name)}$,  ${data.varying} = {value:g}$")
         row[0].set_ylabel(f"${data.y_train.name}$")
-        for ax in row:
-            ax.set_xlabel(f"${feature(data)}$")
     legend(figure, shaded=True)
     return figure
 
@@ -215,15 +208,26 @@ def term_coefficients(cases: Sequence[Case]) -> Figure:
 # --- the slider -----------------------------------------------------------------------------
 
 
+class Moment(NamedTuple):
+    """The true and the found curve at one t, and their equations as plain text."""
+
+    true: np.ndarray
+    found: np.ndarray
+    true_equation: str
+    found_equation: str
+
+
 def slider(model: Any, data: Dataset, *, steps: int = 64, points: int = 101) -> Slider:
     """The true and the found curve with a slider over t; the title gives both equations at t."""
-    values = known_values(data, steps)
     x = x_grid(data, points).round(4)
-    frames = [_frame(model, data, t, x) for t in values]
-    made = two_curves(type(model).__name__, data, values, frames, x, feature(data))
-    for low, high in _outside(data):
-        made.figure.add_vrect(x0=low, x1=high, fillcolor=SHADE, line_width=0, layer="below")
-    return made
+
+    def at(t: float) -> Moment:
+        true, found = true_equation(data, t), model.equation(t=t)
+        curves = curve(true, data, x), model.predict(rows_at(data, t, x))
+        return Moment(*curves, plain(text(true)), plain(text(found)))
+
+    name, outside = type(model).__name__, _outside(data)
+    return two_curves(name, data, at, x, feature(data), steps=steps, outside=outside)
 
 
 def field_slider(
@@ -235,66 +239,59 @@ def field_slider(
     """
     known = data.coefficients.index.to_numpy(dtype=float)
     thin = slice(None, None, max(1, len(across) // 128))
-    predicted = model.predict(data.X_test).reshape(len(known), -1)[:, thin].round(4) + 0.0
-    true = data.y_test.to_numpy().reshape(len(known), -1)[:, thin].round(4) + 0.0
-    values = known_values(data, steps)
-    frames = []
-    for t in values:
+    found, true = (
+        np.reshape(rows, (len(known), -1))[:, thin]
+        for rows in (model.predict(data.X_test), data.y_test.to_numpy())
+    )
+
+    def at(t: float) -> Moment:
         row = int(np.abs(known - t).argmin())
-        equations = [true_equation(data, t), model.equation(t=t)]
-        title = "true: u_t = {}<br>found: u_t = {}".format(*(plain(text(e)) for e in equations))
-        frames.append((true[row].tolist(), predicted[row].tolist(), title))
-    name = type(model).__name__
-    return two_curves(name, data, values, frames, across[thin].round(4), label)
+        equations = (plain(text(e)) for e in (true_equation(data, t), model.equation(t=t)))
+        return Moment(true[row], found[row], *equations)
 
-
-def known_values(data: Dataset, steps: int) -> np.ndarray:
-    """At most ``steps`` of the values of the varying column, evenly spread."""
-    known = data.coefficients.index.to_numpy(dtype=float)
-    return known[np.unique(np.linspace(0, len(known) - 1, steps).round().astype(int))]
+    return two_curves(type(model).__name__, data, at, across[thin].round(4), label, steps=steps)
 
 
 def two_curves(
     name: str,
     data: Dataset,
-    values: np.ndarray,
-    frames: list[Frame],
+    at: Callable[[float], Moment],
     x: np.ndarray,
     label: str,
-    ends: tuple[float, float] | None = None,
+    *,
+    steps: int,
+    outside: Sequence[tuple[float, float]] = (),
+    about_zero: bool = True,
+    digits: int = 4,
 ) -> Slider:
-    """The true curve and what model ``name`` found over ``x``, with a slider over ``values``.
+    """The truth and what model ``name`` found over ``x``, with a slider over at most ``steps`` t.
 
-    ``ends`` of the y axis: by default as far below zero as above it.
+    What is ``outside`` is shaded; the y axis reaches as far below zero as above it, or only as far
+    as the curve does.
     """
-    import plotly.graph_objects as go
-
-    start = int(np.abs(values - 1).argmin())
-    true, found, title = frames[start]
-    dashed = {"color": look(name)["color"], "width": 2.5, "dash": "dash"}
-    figure = go.Figure(
-        [
-            go.Scatter(x=x.tolist(), y=true, name="true", line=TRUE_LINE),
-            go.Scatter(x=x.tolist(), y=found, name=f"found by {name}", line=dashed),
-        ],
-        PLAIN_LAYOUT,
+    known = data.coefficients.index.to_numpy(dtype=float)
+    values = known[np.unique(np.linspace(0, len(known) - 1, steps).round().astype(int))]
+    target = str(data.y_train.name)
+    frames, ends = [], []
+    for t in values:
+        now = at(t)
+        curves = [y.round(digits) + 0.0 for y in (now.true, now.found)]  # + 0.0: no -0
+        title = f"true: {target} = {now.true_equation}<br>found: {target} = {now.found_equation}"
+        frames.append(Frame(f"{t:.3f}", title, {"y": [y.tolist() for y in curves]}))
+        ends += [curves[0].min(), curves[0].max()]
+    margin = 0.05 * (max(ends) - min(ends))
+    top = 1.08 * max(map(abs, ends))
+    found_line = {"color": look(name)["color"], "width": 2.5, "dash": "dash"}
+    looks = [("true", TRUE_LINE), (f"found by {name}", found_line)]
+    made = style.slider(
+        f"{data.name}-{name}",
+        [{"x": x.tolist(), "name": told, "line": line} for told, line in looks],
+        frames,
+        bar=data.varying,
+        x=(label, (x.min(), x.max())),
+        y=(target, (-top, top) if about_zero else (min(ends) - margin, max(ends) + margin)),
+        start=int(np.abs(values - 1).argmin()),
     )
-    top = 1.08 * max(np.abs(frame[0]).max() for frame in frames)
-    figure.update_layout(
-        sliders=[{**BAR, "active": start, "steps": slider_steps(values, frames)}],
-        title={"text": title, "x": 0.5, "font": {"size": 15}},
-        xaxis={"title": {"text": label}, "range": [float(x.min()), float(x.max())]},
-        yaxis={"title": {"text": str(data.y_train.name)}, "range": list(ends or (-top, top))},
-    )
-    figure.layout.sliders[0].currentvalue.prefix = f"{data.varying} = "
-    return Slider(figure, f"slider-{data.name}-{name}")
-
-
-def _frame(model: Any, data: Dataset, t: float, x: np.ndarray) -> Frame:
-    """The two curves at ``t``, rounded (and without -0), and the title."""
-    truth = true_equation(data, t)
-    true = curve(truth, data, x).round(4) + 0.0
-    found = model.predict(rows_at(data, t, x)).round(4) + 0.0
-    equations = [plain(text(equation)) for equation in (truth, model.equation(t=t))]
-    title = "true: y = {}<br>found: y = {}".format(*equations)
-    return true.tolist(), found.tolist(), title
+    for low, high in outside:
+        made.figure.add_vrect(x0=low, x1=high, fillcolor=SHADE, line_width=0, layer="below")
+    return made

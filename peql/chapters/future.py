@@ -1,4 +1,4 @@
-"""What the paper leaves to future work, tried: one function for each suggestion, one run each.
+"""The experiments on what the paper suggests for future work.
 
 Its suggestions are separate learning rates for the gates and the meta-weight unit (which is how
 ``peql`` trains HEQL), weights of lower rank, other primitives and what smoothness does. It also
@@ -8,7 +8,7 @@ data are enough is a sweep of its own, ``benchmarks/tasks/robustness.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -117,28 +117,18 @@ def rational(seed: int, n_t: int = 16, n_train: int = 128) -> Dataset:
 
 def tasks(seeds: int = 5) -> Iterator[dict[str, Any]]:
     """All runs: the experiment, model, function, what is varied and its value, and the seed."""
-    five = ("f1", "f2", "f3", "f4", "f5")
-    for seed in range(seeds):
-        for f, way in product(five, ("one", "separate")):
-            yield _task("rates", "HEQL", f, way, seed)
-        for f, rank in product(("f1", "f5"), ("1", "2", "4", "full")):
-            yield _task("rank", "HEQL", f, rank, seed)
-        for f, chosen in product(("f1", "f5", "rational"), PRIMITIVES):
-            yield _task("primitives", "SEQL", f, chosen, seed)
-        for f, n in product(("f1", "f5"), DUPLICATES):
-            yield _task("duplicates", "SEQL", f, n, seed)
-        for f, mu in product(("f1", "f5"), ("0", "1e-6", "1e-4", "1e-2", "1")):
-            yield _task("smoothness", "SEQL", f, mu, seed)
-
-
-def _task(experiment: str, model: str, function: str, value: str, seed: int) -> dict[str, Any]:
-    return {
-        "experiment": experiment,
-        "model": model,
-        "function": function,
-        "value": value,
-        "seed": seed,
-    }
+    five, two = ("f1", "f2", "f3", "f4", "f5"), ("f1", "f5")
+    experiments: list[tuple[str, str, tuple[str, ...], Iterable[str]]] = [
+        ("rates", "HEQL", five, ("one", "separate")),
+        ("rank", "HEQL", two, ("1", "2", "4", "full")),
+        ("primitives", "SEQL", (*two, "rational"), PRIMITIVES),
+        ("duplicates", "SEQL", two, DUPLICATES),
+        ("smoothness", "SEQL", two, ("0", "1e-6", "1e-4", "1e-2", "1")),
+    ]
+    for seed, (experiment, model, functions, values) in product(range(seeds), experiments):
+        for function, value in product(functions, values):
+            task = {"experiment": experiment, "model": model, "function": function}
+            yield {**task, "value": value, "seed": seed}
 
 
 def run(experiment: str, model: str, function: str, value: str, seed: int) -> dict[str, Any]:
@@ -149,7 +139,7 @@ def run(experiment: str, model: str, function: str, value: str, seed: int) -> di
 
 
 def _trained(experiment: str, model: str, function: str, value: str, seed: int) -> dict[str, Any]:
-    """Training alone, in the paper's manner but short."""
+    """A short training by the paper's protocol, without refinement."""
     data = analytic.make_analytic(function, random_state=seed)
     changes: dict[str, Any] = dict(SHORT) if model == "HEQL" else {"n_steps": SHORT["n_steps"]}
     if experiment != "rates" or value == "separate":

@@ -1,4 +1,4 @@
-"""What the chapter on real measurements shows: five tables, the accepted form and ours."""
+"""The tables, figures and live run of the chapter on real measurements."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..datasets.measured import TABLES, Measured, load_measured
 from ..equation.tex import tex
 from ..estimators.tabular import SEQL
 from ..style import legend, styled
+from .benchmark import parsed
 
 TITLES = {
     "indometh": "indomethacin",
@@ -34,7 +35,7 @@ def no_worse(rows: pd.DataFrame) -> pd.Series:
 def forms(rows: pd.DataFrame) -> pd.DataFrame:
     """The accepted form and ours, of each table, one below the other."""
     shown = {
-        (TITLES[row["table"]], kind): _shown(row[column], row["table"])
+        (TITLES[row["table"]], kind): _shown(row[column])
         for row in rows.to_dict("records")
         for kind, column in (("accepted", "accepted"), ("found", "equation"))
     }
@@ -58,10 +59,10 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def alternatives(rows: pd.DataFrame) -> pd.DataFrame:
-    """What is also consistent with each table."""
+    """The other forms that agree with each table."""
     found = rows.set_index("table")["alternatives"].fillna("").astype(str)
     table = {
-        TITLES[str(name)]: [_shown(e, str(name)) for e in told.split("; ") if e]
+        TITLES[str(name)]: [_shown(e) for e in told.split("; ") if e]
         for name, told in found.items()
     }
     return pd.DataFrame(
@@ -74,13 +75,8 @@ def sources() -> pd.DataFrame:
     return pd.DataFrame({"source": {TITLES[name]: table.source for name, table in TABLES.items()}})
 
 
-def _parsed(equation: str, table: str) -> sympy.Expr:
-    names = (*TABLES[table].features, TABLES[table].group)
-    return sympy.parse_expr(equation, local_dict={name: sympy.Symbol(name) for name in names})
-
-
-def _shown(equation: str, table: str) -> str:
-    return rf"\({tex(_parsed(equation, table), '.2g')}\)"
+def _shown(equation: str) -> str:
+    return rf"\({tex(parsed(equation), '.2g')}\)"
 
 
 def curve(equation: str, table: str, constants: dict[str, float], x: np.ndarray) -> np.ndarray:
@@ -89,7 +85,7 @@ def curve(equation: str, table: str, constants: dict[str, float], x: np.ndarray)
     >>> curve("conc*V(state)/(conc + K(state))", "puromycin", {"V": 2.0, "K": 1.0}, np.ones(1))
     array([1.])
     """
-    form = _parsed(equation, table)
+    form = parsed(equation)
     own = form.atoms(sympy.core.function.AppliedUndef)
     numbers = {f: sympy.Float(constants[f.func.__name__]) for f in own}
     value = sympy.lambdify(sympy.Symbol(TABLES[table].features[0]), form.xreplace(numbers), "numpy")
@@ -132,14 +128,14 @@ def figure(rows: pd.DataFrame, name: str) -> Figure:
 
 
 def fit_live(name: str, *, seed: int) -> tuple[Measured, Any]:
-    """A table, and SEQL as it is set by default, fitted to it."""
+    """A measured table, and SEQL with its default settings fitted to it."""
     data = load_measured(name)
     model = SEQL(varying=data.varying, random_state=seed, verbose=False)
     return data, model.fit(data.X, data.y)
 
 
 def with_error(value: float, error: float) -> str:
-    """A number with its standard error, to the first digit of that.
+    """A number with its standard error, both rounded to the first digit of the error.
 
     >>> with_error(447.6, 12.3), with_error(0.08213, 0.0042), with_error(3.0, float("nan"))
     ('450 ± 10', '0.082 ± 0.004', '3')

@@ -17,11 +17,6 @@ def _tables() -> dict[str, Any]:
     return json.loads(Path(__file__).with_name("paper_tables.json").read_text(encoding="utf-8"))
 
 
-def names() -> list[str]:
-    """The tables that ``table`` knows."""
-    return list(_tables())
-
-
 def table(name: str, *keys: str) -> Any:
     """A table of the paper, or the part of it that ``keys`` lead to.
 

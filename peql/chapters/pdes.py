@@ -1,4 +1,4 @@
-"""What the chapter on PDEs shows: models and SINDy on one equation, tables beside the paper's."""
+"""The chapter on PDEs: models and SINDy on one equation, and tables beside the paper's."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from ..baselines import GroupSINDy, PlainSINDy, coefficient_mse, least_squares_l
 from ..datasets import Dataset, expand_cross_terms
 from ..datasets.pde import solve
 from ..equation.writing import error, scientific, tex, text
-from ..estimators import tabular as estimators
 from . import paper
-from .analytic import Cases, in_terms
+from .analytic import Cases, fit_one, in_terms
 from .recording import record
 
 U_T = tex("u_t")  # at the head of a column
@@ -28,17 +27,14 @@ ROUNDING = 1e-14  # derivatives amplify rounding: a squared error below this dif
 def fit(
     equations: Iterable[str], models: Iterable[str], *, seed: int, **options: Any
 ) -> dict[str, tuple[Dataset, dict[str, Any]]]:
-    """Each PDE with SINDy and each model fitted to it; ``options`` go to the dataset."""
+    """Fit SINDy and each model to each PDE; ``options`` go to the dataset."""
     cases = {}
     models = list(models)
     for name in equations:
         data = datasets.load(name, random_state=seed, **options)
-        fitted: dict[str, Any] = {"SINDy": GroupSINDy(varying=data.varying)}
-        for model in models:
-            kind = getattr(estimators, model)
-            fitted[model] = kind(varying=data.varying, random_state=seed, method="network")
+        fitted: dict[str, Any] = {"SINDy": sindy(data)}
+        fitted |= {model: fit_one(model, data, random_state=seed) for model in models}
         for label, model in fitted.items():
-            model.fit(data.X_train, data.y_train)
             found = expand_cross_terms(model.equation_)
             record(
                 {"PDE": name, "model": label},
@@ -48,6 +44,11 @@ def fit(
             )
         cases[name] = (data, fitted)
     return cases
+
+
+def sindy(data: Dataset) -> GroupSINDy:
+    """SINDy with group sparsity, fitted."""
+    return GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
 
 
 def u_t_mse(model: Any, data: Dataset) -> float:
@@ -62,7 +63,7 @@ def other_axis(data: Dataset) -> tuple[np.ndarray, str]:
 
 
 def title(name: str) -> str:
-    """The name of a PDE as it is written in prose."""
+    """The name of a PDE in prose."""
     return {
         "advection_diffusion": "advection–diffusion",
         "burgers": "Burgers'",
@@ -135,7 +136,7 @@ def _coefficient_error(model: Any, data: Dataset) -> str:
 
 
 def verdicts(cases: Cases, models: Iterable[str]) -> list[str]:
-    """How far each model is from the limit, and whether its terms are the true ones, in words."""
+    """For each model a line: are its terms the true ones, and how far is it from the limit."""
     lines = []
     for name, (data, fits) in cases.items():
         limit = least_squares_limit(data).y_mse
@@ -180,7 +181,7 @@ def sindy_grids() -> pd.DataFrame:
     for name, stated in (("advection_diffusion", (256, 512)), ("burgers", (512, 256))):
         for n_x, n_t in (stated, (256, 256)):
             data = datasets.load(name, cross_terms=True, n_x=n_x, n_t=n_t)
-            model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
+            model = sindy(data)
             coefficients = coefficient_mse(model.equation_, model.coefficients_, data)
             rows[title(name), f"{n_x} × {n_t}"] = {
                 "terms": ", ".join(map(tex, sorted(model.terms_))),
@@ -196,7 +197,7 @@ def sindy_grids() -> pd.DataFrame:
 def sindy_without_the_answer() -> tuple[float, list[str]]:
     """SINDy on Burgers' equation, 256 × 256, with no product among its candidates."""
     data = datasets.load("burgers", n_x=256, n_t=256, order=4)
-    model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
+    model = sindy(data)
     return u_t_mse(model, data), list(model.terms_)
 
 
@@ -216,7 +217,7 @@ def plain_sindy(equations: Iterable[str]) -> pd.DataFrame:
 def derivative_limits(equations: Iterable[str]) -> pd.DataFrame:
     """How the limit falls when the derivatives are computed more accurately.
 
-    Taken of u and squared, these errors are made of rounding below ``ROUNDING``.
+    Below ``ROUNDING`` these errors are rounding errors.
     """
     rows: dict[str, dict[str, str]] = {}
     for name in equations:
@@ -229,7 +230,7 @@ def derivative_limits(equations: Iterable[str]) -> pd.DataFrame:
 
 
 def statistics(results: pd.DataFrame) -> pd.DataFrame:
-    """What the stored trials of each case and model come to."""
+    """A summary of the stored trials of each case and model."""
     rows = {}
     for (name, cross, model), trials in results.groupby(
         ["equation", "cross_terms", "model"], sort=False

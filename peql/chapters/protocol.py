@@ -1,4 +1,4 @@
-"""The paper's own protocol: its networks trained as it says, nothing refined, and watched."""
+"""The paper's own protocol: its networks trained as it says, and nothing refined."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def printed(fitted: Trained, t: list[float]) -> list[sympy.Expr]:
 
 
 def kind(found: sympy.Expr, true: sympy.Expr, data: Dataset) -> str:
-    """What a printed equation is beside the true one at the same t, one of ``KINDS``.
+    """How a printed equation compares with the true one at the same t, one of ``KINDS``.
 
     The paper calls a(t)x² + b(t)x + ε(t) found, and names two failures: a slow sine that stands
     for part of the straight line, and several sines of nearly one frequency.
@@ -312,7 +312,7 @@ def trials(model: str, function: str, seeds: Sequence[int], **changes: Any) -> l
 
 
 def measure(fitted: Trained) -> dict[str, Any]:
-    """All that is told of a trial on an analytic benchmark; of one that blew up, errors of NaN.
+    """What is measured of a trial on an analytic benchmark; of one that blew up, errors of NaN.
 
     "cpu_seconds" is a share of the batch of "trained_together" trials, as in ``Trained``.
     """

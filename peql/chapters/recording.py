@@ -1,4 +1,4 @@
-"""What a run of a chapter found, for the rows of ``peql sweep``."""
+"""Recording what a run of a chapter found, for the rows of ``peql sweep``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(value: Any) -> Any:
-    """A value as JSON has it.
+    """A value that JSON can hold.
 
     >>> import numpy as np, sympy
     >>> _scalar(np.float64(0.5)), _scalar(np.bool_(True)), _scalar(sympy.Symbol("x") ** 2)

@@ -1,7 +1,8 @@
-"""What the chapter on noise and data efficiency shows of the sweep's table."""
+"""The tables, figures and live run of the chapter on noise and data efficiency."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -17,8 +18,9 @@ from ..analysis.comparison import has_true_terms
 from ..datasets import Dataset
 from ..equation.tex import inline
 from ..equation.writing import scientific, symbol, tex, text
-from ..estimators import tabular as estimators
 from ..style import FOUND, legend, styled
+from .analytic import fit_one
+from .benchmark import parsed, rate
 from .recording import record
 
 FULL = {"n_t": 128, "n_train": 512}  # the paper's size
@@ -49,18 +51,14 @@ def by_noise(results: pd.DataFrame) -> pd.DataFrame:
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for (noise, model), trials in along(results, "noise").groupby(["noise", "model"], sort=True):
         row = rows[f"{noise:.0%}", str(model)] = {
-            tex(symbol(str(f))): _rate(part) for f, part in trials.groupby("function")
+            tex(symbol(str(f))): rate(part, "true_terms") for f, part in trials.groupby("function")
         }
-        row["all"] = _rate(trials)
+        row["all"] = rate(trials, "true_terms")
     return pd.DataFrame.from_dict(rows, orient="index").fillna("–")
 
 
-def _rate(trials: pd.DataFrame) -> str:
-    return f"{int(trials['true_terms'].sum())} of {len(trials)}"
-
-
 def outcome(trials: pd.DataFrame) -> pd.Series:
-    """What each trial came to, in words; a miss is named by what it misses."""
+    """The outcome of each trial in words; a miss is named by what is missing or too much."""
     extra, missing = trials["extra_terms"] > 0, trials["missing_terms"] > 0
     # Nothing: no term of x, though perhaps a constant.
     nothing = trials["equation"].map(lambda found: "x" not in str(found).replace("exp", ""))
@@ -80,7 +78,7 @@ OUTCOMES = (
 
 
 def outcomes(results: pd.DataFrame) -> pd.DataFrame:
-    """How many trials of each noise and size came to what, and their median error."""
+    """The outcomes counted by noise, size and model, and the median error."""
     rows = {}
     key: Any
     for key, trials in results.groupby(["noise", "n_t", "n_train", "model"], sort=True):
@@ -131,7 +129,7 @@ def _form(expression: Any) -> Any:
 
 
 def limits(results: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Of each axis the last value at which the equation is kept and the first at which it is lost.
+    """The last value of each axis at which the equation is kept, and the first where it is lost.
 
     It is kept where at least ``KEPT`` of the trials have exactly the true terms, and lost where
     fewer than ``LOST`` have; "" stands for no value that was tried.
@@ -171,7 +169,7 @@ def summary(results: pd.DataFrame) -> str:
 
 
 def verdict_rates(tables: pd.DataFrame) -> pd.DataFrame:
-    """Of tables whose law is known, how many were found, trusted and refused, by condition."""
+    """How many of the tables whose law is known were found, trusted and refused, by condition."""
     conditions = tables["condition"].where(
         tables["condition"] != "noise",
         [f"{rows} rows a group, noise {noise:.0%}" for rows, noise in _sizes(tables)],
@@ -239,7 +237,7 @@ UNMADE = ("certainty", "found_again", "beyond")
 
 
 def verdict_limits(tables: pd.DataFrame) -> pd.DataFrame:
-    """Both errors of the verdict if one limit were another, or not there at all.
+    """Both errors of the verdict if one limit were changed or left out.
 
     Parts of the range were fitted only where everything else was passed. Where a looser limit lets
     a table through they are taken as passed, so a looser limit is at most as bad as is shown.
@@ -283,35 +281,29 @@ def _trusted(tables: pd.DataFrame, other: dict[str, float | None]) -> pd.Series:
 
 
 def wrongly_trusted(tables: pd.DataFrame) -> pd.DataFrame:
-    """The tables whose verdict was wrong in the worse way, with what was trusted."""
+    """The tables of which a wrong equation was trusted, with that equation."""
     wrong = tables[tables["trustworthy"].astype(bool) & ~tables["right_form"].astype(bool)]
-    names = {"group": sympy.Symbol("group")}  # SymPy has a function of that name
-    found = [sympy.parse_expr(str(one), local_dict=names) for one in wrong["equation"]]
-    written = [inline(one, "#.2g") for one in found]
+    written = [inline(parsed(one), "#.2g") for one in wrong["equation"]]
     shown = wrong.assign(equation=written).set_index("law")
     return shown[["condition", "rows", "noise", "equation"]]
 
 
 def refusals(tables: pd.DataFrame) -> pd.DataFrame:
-    """How often each check refused a right law, how often another, and how often it alone did."""
+    """How often each check, and it alone, refused right laws and wrong ones."""
     refused = tables[~tables["trustworthy"].astype(bool)]
     failed = refused["failed"].fillna("").str.split("; ")
-    checks = refused.assign(check=failed, alone=failed.map(len) == 1).explode("check")
+    alone = failed.map(len) == 1
+    checks = refused.assign(check=failed, alone=alone).explode("check", ignore_index=True)
     checks["check"] = checks["check"].str.replace(r"size of \w+\(.*", "size / error", regex=True)
     checks = checks[checks["check"] != ""]
-    right = checks["right_form"].astype(bool)
-    names = checks["check"].drop_duplicates()
-    rows = {
-        name: {
-            "right laws refused": int((here & right).sum()),
-            "right, by it alone": int((here & right & checks["alone"]).sum()),
-            "wrong laws refused": int((here & ~right).sum()),
-            "wrong, by it alone": int((here & ~right & checks["alone"]).sum()),
-        }
-        for name in names
-        if (here := checks["check"] == name).any()
+    right, alone = checks["right_form"].astype(bool), checks["alone"]
+    counted = {
+        "right laws refused": right,
+        "right, by it alone": right & alone,
+        "wrong laws refused": ~right,
+        "wrong, by it alone": ~right & alone,
     }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("check")
+    return pd.DataFrame(counted).groupby(checks["check"], sort=False).sum()
 
 
 def scaling(fits: pd.DataFrame) -> pd.DataFrame:
@@ -331,7 +323,7 @@ def scaling(fits: pd.DataFrame) -> pd.DataFrame:
 def figure(results: pd.DataFrame) -> Figure:
     """The share of trials with the true terms over noise, rows at each t and values of t.
 
-    The bars are 90 % intervals of a share that so many trials can tell (Clopper and Pearson).
+    The bars are 90 % confidence intervals (Clopper and Pearson).
     """
     drawn, axes = plt.subplots(1, 3, figsize=(9, 3.1), sharey=True)
     for ax, (column, label) in zip(axes, AXES.items(), strict=True):
@@ -373,9 +365,7 @@ def fit_with_noise(
     disturbed = data.y_train + noise * data.y_train.std() * random.standard_normal(
         len(data.y_train)
     )
-    options = {"varying": data.varying, "random_state": seed, "method": "network"}
-    fitted = getattr(estimators, model)(**options, verbose=False)
-    fitted.fit(data.X_train, disturbed)
+    fitted = fit_one(model, replace(data, y_train=disturbed), random_state=seed, verbose=False)
     right = has_true_terms(fitted.equation_, data)
     record({"function": function, "model": model}, equation=fitted.equation_, true_terms=right)
     return data, fitted

@@ -1,4 +1,4 @@
-"""Every number of the paper's tables beside ours, from what the sweeps left in ``results/``.
+"""Every number of the paper's tables beside ours, from the tables in ``results/``.
 
 A *cell* is one number of a table of the paper and its counterparts here: ``again``, the paper's own
 protocol, and ``ours``, with refinement. Less is better in all of them. Cells whose sweep has left
@@ -19,7 +19,6 @@ import sympy
 from matplotlib.figure import Figure
 
 from .. import datasets, results
-from ..baselines import GroupSINDy
 from ..datasets import analytic, pde
 from ..equation.writing import ROUNDING, scientific, symbol, tex, text
 from ..style import styled
@@ -61,7 +60,7 @@ class Cell(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """Who is ahead, ``AHEAD`` (we), ``TIE``, ``BEHIND``, or ``APART``."""
+        """How ours compares: ``AHEAD``, ``TIE``, ``BEHIND``, or ``APART``."""
         return self.judge(self.ours)
 
     @property
@@ -80,6 +79,19 @@ class Cell(NamedTuple):
         if max(ours, self.paper) <= self.rounding or abs(ours / self.paper - 1) < DIGITS:
             return TIE
         return AHEAD if ours < self.paper else BEHIND
+
+    def columns(self) -> dict[str, tuple[float, str]]:
+        """Our numbers with their outcomes by column; without the protocol where it was not run."""
+        again = (self.again, self.outcome_again)
+        protocol = {} if np.isnan(self.again) else {"its protocol, here": again}
+        return {**protocol, "with refinement": (self.ours, self.outcome)}
+
+    def compared(self, floor: float = ROUNDING) -> dict[str, str]:
+        """The columns as text: behind each number that can be compared, its outcome."""
+        return {
+            head: _number(ours, floor) + ("" if outcome == APART else f", {outcome}")
+            for head, (ours, outcome) in self.columns().items()
+        }
 
 
 def stored(name: str, folder: Path | None = None) -> pd.DataFrame | None:
@@ -139,7 +151,7 @@ def _true_equation(kind: Any, equation: sympy.Expr, name: str, value: float) -> 
 
 
 def _nearest(grid: np.ndarray, value: float) -> float:
-    """The point of the grid that the paper printed with few digits."""
+    """The point of the grid nearest to what the paper prints with few digits."""
     return float(grid[np.abs(grid - value).argmin()])
 
 
@@ -246,7 +258,7 @@ def sindy(name: str, cross: bool) -> tuple[float, float]:
     """
     options: dict[str, Any] = {"cross_terms": True} if cross else {"order": 4}
     data = datasets.load(name, n_x=256, n_t=256, **options)
-    model = GroupSINDy(varying=data.varying).fit(data.X_train, data.y_train)
+    model = pdes.sindy(data)
     return pdes.u_t_mse(model, data), pdes.coefficient_mse(
         model.equation_, model.coefficients_, data
     )
@@ -281,22 +293,14 @@ def _written(table: str, *keys: Any) -> str:
 def shown(cells: Iterable[Cell], name: str) -> pd.DataFrame:
     """The cells of one table of the paper: a row each, the three columns, the outcome."""
     chosen = [cell for cell in cells if cell.table == name]
-    with_again = any(not np.isnan(cell.again) for cell in chosen)
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for cell in sorted(chosen, key=lambda cell: MODELS.index(cell.model)):
         what = cell.what.replace("u_t", tex("u_t"))
         row = rows[cell.model, _name(cell.where), what] = {"paper": _paper(cell.paper)}
-        if with_again:
-            row["its protocol, here"] = _number(cell.again) + _marked(cell.outcome_again)
-        row["with refinement"] = _number(cell.ours) + _marked(cell.outcome)
+        row |= cell.compared()
         if any(other.apart for other in chosen):
             row["not compared because"] = cell.apart
-    return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def _marked(outcome: str) -> str:
-    """An outcome behind its number."""
-    return "" if outcome == APART else f", {outcome}"
+    return pd.DataFrame.from_dict(rows, orient="index").fillna("not measured")
 
 
 def _paper(value: float) -> str:
@@ -310,29 +314,27 @@ def equations(cells: Iterable[Cell], name: str, model: str) -> pd.DataFrame:
     for cell in cells:
         if (cell.table, cell.model) != (name, model):
             continue
-        row = rows[_name(cell.where), tex(cell.what)] = {
+        rows[_name(cell.where), tex(cell.what)] = {
             "true": _tex(cell.true),
             "paper": _tex(cell.printed),
             "error, paper": scientific(cell.paper, 1),
+            **cell.compared(EXACT),
         }
-        if not np.isnan(cell.again):
-            row["its protocol, here"] = _number(cell.again, EXACT) + _marked(cell.outcome_again)
-        row["with refinement"] = _number(cell.ours, EXACT) + _marked(cell.outcome)
     return pd.DataFrame.from_dict(rows, orient="index").fillna("–")
 
 
 def tally(cells: Iterable[Cell]) -> pd.DataFrame:
     """How many cells of each table have which outcome, for both columns of ours."""
-    rows: dict[tuple[str, str], dict[str, int]] = {}
-    for cell in cells:
-        for column, outcome in (
-            ("its protocol, here", cell.outcome_again),
-            ("with refinement", cell.outcome),
-        ):
-            if column == "with refinement" or not np.isnan(cell.again):
-                row = rows.setdefault((TITLES[cell.table], column), dict.fromkeys(MEANINGS, 0))
-                row[outcome] += 1
-    return pd.DataFrame.from_dict(rows, orient="index").sort_index()
+    counted = [
+        (TITLES[cell.table], head, outcome)
+        for cell in cells
+        for head, (_, outcome) in cell.columns().items()
+    ]
+    table = pd.DataFrame(counted, columns=["table", "column", "outcome"])
+    counts = table.value_counts().unstack("outcome", fill_value=0)
+    counts = counts.reindex(columns=list(MEANINGS), fill_value=0).sort_index()
+    counts.index.names = [None, None]
+    return counts.rename_axis(columns=None)
 
 
 TITLES = {
@@ -390,7 +392,7 @@ def picture(cells: Iterable[Cell]) -> Figure:
 
 
 def worse(cells: Iterable[Cell], column: str = "ours") -> pd.DataFrame:
-    """The cells where the paper's number is the smaller one; none leaves the table empty.
+    """The cells where the paper's number is the smaller one.
 
     ``column`` is "ours", with refinement, or "again", the paper's protocol.
     """
@@ -434,7 +436,7 @@ def recovered(folder: Path | None = None) -> pd.DataFrame:
 
 
 def not_measured(name: str) -> str:
-    """What to say where a sweep has left no table, in Markdown.
+    """A line of Markdown for a table that is missing.
 
     >>> not_measured("spring")
     'results/spring.csv is not measured; run `python benchmarks/run.py spring`.'

@@ -40,7 +40,7 @@ CELL = 13  # side of a gate's square
 
 
 def record(seed: int = 0) -> dict[str, Any]:
-    """Train every combination of function, model and price, and note each as it goes.
+    """Train every combination of function, model and price, and record each training.
 
     As in ``peql``, HEQL's gates have a rate of their own; as in the paper, nothing is refined.
     """
@@ -85,7 +85,7 @@ def _run(function: str, model: str, price: float, seed: int) -> dict[str, Any]:
 
 
 def _written(formula: Formula, weights: torch.Tensor, scales: Any) -> str:
-    """The formula for a reader, or how many weights it would have."""
+    """The formula as plain text, or the number of its weights if they are many."""
     if not formula.n_weights:
         return "0"
     if formula.n_weights > READABLE:

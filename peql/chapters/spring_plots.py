@@ -28,7 +28,7 @@ from ..datasets.spring import (
 )
 from ..equation.writing import plain, scientific, text
 from ..style import SHADE, TRUE, Slider, legend, look, styled
-from .figures import known_values, two_curves, with_residuals
+from .figures import Moment, two_curves, with_residuals
 from .springs import POSITIONS, line, stiffness_found, symbolic
 
 Case = tuple[SpringDataset, Mapping[str, Any]]
@@ -73,7 +73,7 @@ def images(data: SpringDataset, rows: int = 5) -> Figure:
 
 @styled
 def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
-    """Predicted for the test pairs at several ``t``, over the distance, and below it the error."""
+    """Predictions for the test pairs at several ``t``, over the distance, with the error below."""
     size = (2.1 * len(t) + 0.4, 3.4 * len(cases) + 0.6)
     heights = [1.5, 1] * len(cases)
     figure, axes = plt.subplots(
@@ -163,23 +163,16 @@ def slider(name: str, case: Case, *, steps: int = 64, points: int = 61) -> Slide
     stretch = np.linspace(-2 * REACH, 2 * REACH, points).round(4)
     pairs = draw_images(np.stack([-stretch / 2, stretch / 2], axis=1))
     straight = line(model, data)
-    values = known_values(data, steps)
-    frames = []
-    for t in values:
-        true = _values(data, t, stretch).round(3) + 0.0
-        found = model.predict(pairs, np.full(points, t)).round(3) + 0.0
-        carried = straight.carry(model.equation(t=t), POSITIONS)
-        lines = [_greek(text(e, ".2f")) for e in (true_equation(data, t), carried)]
-        title = "true: {2} = {0}<br>found: {2} = {1}".format(*lines, data.y_train.name)
-        frames.append((true.tolist(), found.tolist(), title))
-    lowest, highest = (f([f(frame[0]) for frame in frames]) for f in (min, max))
-    margin = 0.05 * (highest - lowest)
-    ends = lowest - margin, highest + margin
-    made = two_curves(name, data, values, frames, stretch, "ψ₂ − ψ₁", ends)
-    for side in (-1, 1):
-        x0, x1 = side * LONGEST, side * 2 * REACH
-        made.figure.add_vrect(x0=x0, x1=x1, fillcolor=SHADE, line_width=0, layer="below")
-    return made
+
+    def at(t: float) -> Moment:
+        found = straight.carry(model.equation(t=t), POSITIONS)
+        equations = (_greek(text(e, ".2f")) for e in (true_equation(data, t), found))
+        curves = _values(data, t, stretch), model.predict(pairs, np.full(points, t))
+        return Moment(*curves, *equations)
+
+    options: dict[str, Any] = {"steps": steps, "about_zero": False, "digits": 3}
+    outside = [(side * LONGEST, side * 2 * REACH) for side in (-1, 1)]
+    return two_curves(name, data, at, stretch, "ψ₂ − ψ₁", outside=outside, **options)
 
 
 def _greek(equation: str) -> str:

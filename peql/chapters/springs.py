@@ -1,4 +1,4 @@
-"""What the chapter on springs shows: models behind an encoder, their tables beside the paper's."""
+"""The chapter on springs: models behind an encoder, and tables beside the paper's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make(model: str, **options: Any) -> Any:
 
 
 def fit(target: str | Iterable[str], models: Iterable[str], *, seed: int) -> Cases:
-    """The data of each target ("force", "energy") with each model fitted to them."""
+    """Fit each model to the data of each target ("force", "energy")."""
     targets, models = [target] if isinstance(target, str) else list(target), list(models)
     for name in targets:
         if name not in TARGETS:
@@ -173,7 +173,7 @@ def _subscripts(formula: str) -> str:
 
 
 def verdicts(cases: Cases) -> pd.DataFrame:
-    """What each symbolic model was asked to reach, and whether it did."""
+    """The goals, and whether each symbolic model reached them."""
     k_goal = ", ".join(f"{100 * share:g} % ({target})" for target, share in LARGEST_K_ERROR.items())
     mse_goal = ", ".join(f"{scientific(v, 1)} ({target})" for target, v in LARGEST_MSE.items())
     rows = {}
@@ -228,38 +228,32 @@ def equations_at(cases: Cases, target: str, model: str) -> pd.DataFrame:
     for k, value in enumerate(paper.table("spring_equations", "t")):
         point = on_grid(data, value)
         found = fitted[model].equation(t=point)
-        rows[tex(f"t = {value:.3f}")] = {
-            "true": _subscripts(in_terms(text(true_equation(data, point), ".2f"))),
-            f"{model} here, latent": _subscripts(in_terms(text(found, ".2f"))),
-            f"{model} here, carried over": _subscripts(
-                in_terms(text(line_.carry(found, POSITIONS), ".2f"))
-            ),
-            f"{printed['model']} in the paper, latent": _subscripts(in_terms(printed["latent"][k])),
-            f"{printed['model']} in the paper, carried over": _subscripts(
-                in_terms(printed["transformed"][k])
-            ),
+        row = {
+            "true": text(true_equation(data, point), ".2f"),
+            f"{model} here, latent": text(found, ".2f"),
+            f"{model} here, carried over": text(line_.carry(found, POSITIONS), ".2f"),
+            f"{printed['model']} in the paper, latent": printed["latent"][k],
+            f"{printed['model']} in the paper, carried over": printed["transformed"][k],
         }
+        rows[tex(f"t = {value:.3f}")] = {k: _subscripts(in_terms(v)) for k, v in row.items()}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def statistics(results: pd.DataFrame) -> pd.DataFrame:
-    """What the stored trials of each target and model come to."""
+    """A summary of the stored trials of each target and model."""
     rows = {}
     for (target, model), trials in results.groupby(["target", "model"], sort=False):
-        row = rows[str(target).removeprefix("spring_"), str(model)] = {
-            "trials": str(len(trials)),
+        symbolic = model != "ReLU"  # which has no terms
+        right = f"{int(trials['true_terms'].sum())} of {len(trials)}"
+        rows[str(target).removeprefix("spring_"), str(model)] = {
+            "true terms": right if symbolic else "",
             "smallest r": f"{trials['r'].min():.6f}",
+            "worst error of k(t)": _percent(trials["k_error"].max() if symbolic else None),
             "worst MSE, inside": scientific(trials["mse_inside"].max(), 1),
             "worst MSE, extrapolated": scientific(trials["mse_outside"].max(), 1),
             "CPU seconds, median": f"{trials['cpu_seconds'].median():.0f}",
         }
-        if model != "ReLU":
-            row["true terms"] = f"{int(trials['true_terms'].sum())} of {len(trials)}"
-            row["worst error of k(t)"] = _percent(trials["k_error"].max())
-    columns = ["true terms", "smallest r", "worst error of k(t)", "worst MSE, inside"]
-    columns += ["worst MSE, extrapolated", "CPU seconds, median"]
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    return table[[c for c in columns if c in table]].fillna("").sort_index(ascending=False)
+    return pd.DataFrame.from_dict(rows, orient="index").sort_index(ascending=False)
 
 
 def lost_inside(results: pd.DataFrame) -> pd.DataFrame:

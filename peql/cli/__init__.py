@@ -40,7 +40,7 @@ def subcommand(
     epilog: str,
     formatter: Any = argparse.RawDescriptionHelpFormatter,
 ) -> argparse.ArgumentParser:
-    """A parser that is told by what it ``does`` and ends with examples; ``run`` is called by it."""
+    """The parser of a subcommand that runs ``run``; its help ends with ``epilog``."""
     made = subparsers.add_parser(
         name,
         help=does,

@@ -66,7 +66,7 @@ A text that a spreadsheet would run as a formula gets an apostrophe before it.
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Names the sets of primitives, for which torch is loaded only when help is asked for."""
+    """Help that lists the sets of primitives; torch is loaded only when it is asked for."""
 
     def format_help(self) -> str:
         written = super().format_help()
@@ -132,7 +132,7 @@ def check_writable(out: Path) -> None:
 
 
 def _printable(text: str) -> str:
-    """Without what a terminal would obey: names and notes are from the reader's file."""
+    """Replace control characters: names and notes come from the reader's file."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -171,7 +171,7 @@ def told(notes: list[str]) -> Iterator[None]:
 
 @contextmanager
 def noted(notes: list[str]) -> Iterator[None]:
-    """Say what was warned of, once each and without the line of code; ``notes`` get it, too."""
+    """Print each warning once, without the line of code, and add it to ``notes``."""
     with warnings.catch_warnings(record=True, action="always", category=UserWarning) as warned:
         yield
     for warning in dict.fromkeys(str(each.message) for each in warned):
@@ -283,7 +283,7 @@ def advice(arguments: argparse.Namespace, labels: bool = False, n_features: int 
 
 
 def _explained(model: Any, notes: list[str]) -> pd.DataFrame | None:
-    """What each coefficient function is; the equation is there even if that fails."""
+    """The explanations of the coefficients; None, with a note, if that fails."""
     try:
         return model.explain()
     except (ValueError, RuntimeError, ArithmeticError) as error:
@@ -376,7 +376,7 @@ def run_predict(arguments: argparse.Namespace) -> int:
 
 
 def rows_for(model: Any, table: pd.DataFrame, name: object = "the table") -> pd.DataFrame:
-    """What ``model.predict`` takes of a table that need not have what the equation does not use."""
+    """Rows for ``model.predict`` from a table that may lack what the equation does not use."""
     from ..plots import has_labels
 
     columns: Sequence[str] = [str(c) for c in model._columns]

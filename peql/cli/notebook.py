@@ -1,4 +1,4 @@
-"""A notebook with parameters: what they are, one run of it, and what the run recorded."""
+"""A notebook with parameters: reading it, running it once, and reading what it recorded."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import results
 from .._suggest import unknown_name
+from ..running import require
 from . import kernel
 
 OWN_COLUMNS = ("status", "seconds", "failure", "notebook", "hash")
@@ -55,7 +56,7 @@ class Notebook:
         return hashlib.sha256(json.dumps(code).encode()).hexdigest()[:12]
 
     def values(self, given: list[list[str]]) -> dict[str, list[Any]]:
-        """What to run each parameter with, from lists of a name and its values as text."""
+        """The values of each parameter, from lists of a name and its values as text."""
         swept: dict[str, list[Any]] = {}
         for name, *texts in given:
             if name not in self.defaults:
@@ -246,7 +247,7 @@ def recorded(notebook: dict[str, Any]) -> list[dict[str, dict[str, Any]]]:
 
 
 def file_name(values: dict[str, Any], hash: str) -> str:
-    """A name for the executed notebook that a reader can tell, made unique by the hash.
+    """A readable name for the executed notebook, unique by its hash.
 
     >>> file_name({"models": "SEQL", "seed": 3}, "0123456789ab")
     'models-SEQL_seed-3_0123456789ab.ipynb'
@@ -254,13 +255,3 @@ def file_name(values: dict[str, Any], hash: str) -> str:
     told = "_".join(f"{name}-{value}" for name, value in values.items())
     told = re.sub(r"[^\w.,+-]+", "-", told)[:80]
     return f"{told}_{hash}.ipynb" if told else f"{hash}.ipynb"
-
-
-def require(module: str, *, extra: str) -> Any:
-    """The module, or an error that says what to install."""
-    try:
-        return __import__(module)
-    except ImportError:
-        raise ImportError(
-            f"this needs {module}, which is not installed: pip install 'peql[{extra}]'"
-        ) from None

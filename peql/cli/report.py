@@ -73,9 +73,9 @@ class Run:
 # --- tables ----------------------------------------------------------------------------------
 
 
-def equation_tex(model: Any, y: pd.Series, digits: int = 3) -> str:
+def equation_tex(model: Any, y: pd.Series) -> str:
     """The equation in TeX, with names of several letters upright."""
-    return tex(model.equation_, f"#.{digits}g", left=str(y.name))
+    return tex(model.equation_, "#.3g", left=str(y.name))
 
 
 def summary(model: Any, X: pd.DataFrame, y: pd.Series) -> pd.DataFrame:
@@ -102,19 +102,19 @@ def summary(model: Any, X: pd.DataFrame, y: pd.Series) -> pd.DataFrame:
 
 
 def rounded(expression: sympy.Expr, digits: int = 3) -> sympy.Expr:
-    """With numbers of a few digits, to read."""
+    """The expression with its numbers rounded to so many digits."""
     return expression.xreplace({n: sympy.Float(n, digits) for n in expression.atoms(sympy.Float)})
 
 
 def jumps_table(breaks: pd.DataFrame) -> pd.DataFrame:
-    """Of ``model.jumps``, with numbers of three digits."""
+    """The table of ``model.jumps`` with numbers of three digits."""
     numbers = ["t", "low", "high", "size"]
     shown = {c: breaks[c].map(_readable) for c in numbers}
     return breaks.assign(**shown, error=breaks["error"].map("{:.1g}".format))
 
 
 def _readable(value: float) -> str:
-    """Three digits, but none before the point is lost, of days or years say.
+    """Three digits, or all digits before the point, which dates need.
 
     >>> _readable(0.12345), _readable(8766.4)
     ('0.123', '8766')
@@ -123,7 +123,7 @@ def _readable(value: float) -> str:
 
 
 def explanations_table(explained: pd.DataFrame) -> pd.DataFrame:
-    """Of ``model.explain``, with numbers of three digits."""
+    """The table of ``model.explain`` with numbers of three digits."""
     expressions = explained["expression"]
     written: Any = [None if e is None else plain(text(rounded(e), "#.3g")) for e in expressions]
     return explained.assign(
@@ -135,7 +135,7 @@ def explanations_table(explained: pd.DataFrame) -> pd.DataFrame:
 
 
 def checks(judged: Verdict) -> pd.DataFrame:
-    """What was checked, with numbers of three digits."""
+    """The checks of a verdict, with numbers of three digits."""
     table = judged.checks[["value", "must be", "passed"]].rename_axis(None)
     return table.assign(value=table["value"].map(_short))
 
@@ -167,7 +167,7 @@ def equations(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def runners_up(model: Any) -> pd.DataFrame:
-    """What else was found: how much worse by the criterion, and whether the rows allow it, too."""
+    """The other equations found: how much worse by the criterion, and whether they fit the rows."""
     criterion = model.trials_["criterion"] - model.trials_["criterion"][model.best_trial_]
     others = model.trials_.assign(worse_by=criterion).drop(index=model.best_trial_)
     others = others[others["equation"] != str(model.equation_)].sort_values("worse_by")
@@ -306,7 +306,7 @@ def _table(
 
 
 def _to_read(table: pd.DataFrame) -> pd.DataFrame:
-    """With yes and no, with blanks for what there is not, and with headings in words.
+    """A table with yes and no for truth values, blanks for gaps, and headings in words.
 
     >>> table = pd.DataFrame({"a": [1.5], "a_standard_error": [None]}, pd.Index([8473.0], name="t"))
     >>> print(_to_read(table))
@@ -334,17 +334,9 @@ def _figure(caption: str, figure: Figure | None) -> str:
     told = html.escape(caption)
     if figure is None:
         return f"<p>{told}</p>"
-    source = f"src='data:image/png;base64,{_png(figure)}'"
-    image = f"<img alt='{told}' width='{_width(figure)}' {source}>"
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=SHARP)
+    source = f"src='data:image/png;base64,{base64.b64encode(picture.getvalue()).decode()}'"
+    width = round(figure.get_figwidth() * SHARP / 2)  # of whose pixels the picture has two for one
+    image = f"<img alt='{told}' width='{width}' {source}>"
     return f"<figure>{image}<figcaption>{told}</figcaption></figure>"
-
-
-def _width(figure: Figure) -> int:
-    """In the page's pixels, of which the picture has two for one."""
-    return round(figure.get_figwidth() * SHARP / 2)
-
-
-def _png(figure: Figure) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=SHARP)
-    return base64.b64encode(buffer.getvalue()).decode()

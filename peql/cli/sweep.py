@@ -10,12 +10,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import logging
-import os
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
@@ -24,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from .. import results
+from ..running import connect, require, results_of
 from . import subcommand
 from .files import to_csv, unguarded
-from .notebook import OWN_COLUMNS, Notebook, execute, is_path, require
+from .notebook import OWN_COLUMNS, Notebook, execute, is_path
 
 TIMEOUT = 6 * 3600  # seconds that a run may take unless told otherwise
 
@@ -99,19 +95,17 @@ def command(arguments: argparse.Namespace) -> int:
     folder = arguments.out or Path("sweeps") / arguments.notebook.stem
     n_runs = prod(len(values) for values in swept.values())
     print(f"{notebook.name}: {n_runs} runs into {folder}", flush=True)
-    timeout = arguments.timeout or None
-    if arguments.dask:
-        client = connect(arguments.dask)
-        try:
-            ended, n_found = sweep(notebook, swept, folder, timeout=timeout, cluster=client)
-        except ConnectionError as error:
-            raise ConnectionError(
-                f"{error} What is done is kept in {folder}; to go on: {arguments.command_line}"
-            ) from None
-        finally:
-            client.close(timeout=5)
-    else:
-        ended, n_found = sweep(notebook, swept, folder, timeout=timeout, jobs=arguments.jobs)
+    cluster = connect(arguments.dask) if arguments.dask else None
+    options = {"jobs": arguments.jobs, "timeout": arguments.timeout or None}
+    try:
+        ended, n_found = sweep(notebook, swept, folder, cluster=cluster, **options)
+    except ConnectionError as error:
+        raise ConnectionError(
+            f"{error} What is done is kept in {folder}; to go on: {arguments.command_line}"
+        ) from None
+    finally:
+        if cluster:
+            cluster.close(timeout=5)
     n_failed = ended.count("failed")
     print(f"{n_runs - n_found - n_failed} done, {n_found} found from before, {n_failed} failed")
     print(f"table: {folder / 'results.csv'}")
@@ -145,11 +139,12 @@ def sweep(
     before = store.done()
     waiting = [task for task in tasks if task["hash"] not in before]
     run = partial(execute, notebook, made_by["source_hash"], timeout)
-    runs = _on_cluster(cluster, run, waiting) if cluster else _here(jobs, run, waiting)
-    for task, result in tqdm(runs, total=len(waiting), desc=notebook.name, smoothing=0):
+    calls = [(notebook.name, task) for task in waiting]
+    made = results_of({notebook.name: run}, calls, jobs=jobs, cluster=cluster)
+    for _, task, result in tqdm(made, total=len(calls), desc=notebook.name, smoothing=0):
         if result["failure"]:
             tqdm.write(f"failed: {task}: {result['failure']}")
-        store.add(task, result)
+        store.add(task, {"status": "failed", **result})  # it had not begun, if it does not say so
     store.write_table()
     done = store.done()
     return ["done" if task["hash"] in done else "failed" for task in tasks], len(before)
@@ -267,7 +262,7 @@ def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def read_results(path: Path) -> pd.DataFrame:
-    """The ``results.csv`` of a sweep, as it was before spreadsheets were thought of."""
+    """The ``results.csv`` of a sweep, without what guards its texts against spreadsheets."""
     return unguarded(pd.read_csv(path))
 
 
@@ -280,85 +275,3 @@ def locked(path: Path) -> Iterator[None]:
 
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-# --- where the runs are made -----------------------------------------------------------------
-
-Runs = Iterator[tuple[dict[str, Any], dict[str, Any]]]
-
-
-def _here(jobs: int, run: Callable[..., dict[str, Any]], tasks: list[dict[str, Any]]) -> Runs:
-    """Each task with its result, as they come, from processes of this machine."""
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    yield from parallel(delayed(_call)(run, task, os.getpid()) for task in tasks)
-
-
-def _on_cluster(
-    client: Any, run: Callable[..., dict[str, Any]], tasks: list[dict[str, Any]]
-) -> Runs:
-    """Each task with its result, as they come, from the workers of a Dask cluster."""
-    from concurrent.futures import CancelledError
-
-    from distributed import as_completed
-
-    try:
-        [shared] = client.scatter([run], broadcast=True, hash=False)
-        futures = [client.submit(_call, shared, task, pure=False) for task in tasks]
-        waiting = {future.key: task for future, task in zip(futures, tasks, strict=True)}
-        for future in as_completed(futures, loop=client.loop):
-            if future.status in ("cancelled", "lost"):
-                raise CancelledError
-            # What _call could not catch: a worker that died, or that cannot import peql.
-            error = future.exception() if future.status == "error" else None
-            task = waiting.pop(future.key)
-            yield (task, _failed(error)) if error else future.result()
-            future.release()  # the executed notebooks need not pile up on the workers
-    except (CancelledError, OSError, TimeoutError, RuntimeError) as error:
-        if not isinstance(error, CancelledError) and client.status == "running":
-            raise
-        raise ConnectionError(
-            "the Dask scheduler was lost, or the runs on it were cancelled."
-        ) from None
-
-
-def _call(
-    run: Callable[..., dict[str, Any]], task: dict[str, Any], parent: int | None = None
-) -> tuple[dict, dict]:
-    if parent is not None and parent != os.getpid():
-        _end_with(parent)
-    try:
-        return task, run(**task)
-    except Exception as error:  # one bad run must not end the others
-        return task, _failed(error)
-
-
-def _failed(error: BaseException) -> dict[str, Any]:
-    first = next(iter(str(error).splitlines()), "")
-    return {"status": "failed", "failure": f"{type(error).__name__}: {first}"}
-
-
-_watching: set[int] = set()
-
-
-def _end_with(parent: int) -> None:
-    """End this process when ``parent`` does, however that ended; its kernels then end with it."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    if parent not in _watching and os.getppid() == parent:
-        _watching.add(parent)
-        threading.Thread(target=watch, daemon=True).start()
-
-
-def connect(address: str) -> Any:
-    """A client of the Dask scheduler at ``address``."""
-    distributed = require("distributed", extra="cluster")
-    for name in ("distributed", "distributed.client"):  # what is lost, the sweep says in a line
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    try:
-        return distributed.Client(address, timeout="20s", set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ValueError(f"no Dask scheduler answers at {address!r}: {error}") from None

@@ -1,4 +1,4 @@
-"""``peql table``: what the sweeps in ``results/`` come to, printed or exported."""
+"""``peql table``: summaries of the sweeps in ``results/``, printed or exported."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read(name: str) -> pd.DataFrame:
 
 
 def stored_summary(name: str, table: pd.DataFrame) -> pd.DataFrame:
-    """The summary of a table, as its list of tasks has it if there is one."""
+    """The summary of a table, by its list of tasks if that has one."""
     if name in results.beside():
         return table
     if name not in results.tables():
@@ -186,11 +186,6 @@ def _bounded(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**below)
 
 
-def _as_csv(table: pd.DataFrame) -> str:
-    """In which no text is a formula, see ``files.guard``."""
-    return to_csv(table)
-
-
 def _as_latex(table: pd.DataFrame) -> str:
     """A tabular for the booktabs package."""
     return _bounded(table).to_latex(
@@ -200,6 +195,6 @@ def _as_latex(table: pd.DataFrame) -> str:
 
 WRITERS: dict[str, Callable[[pd.DataFrame], str]] = {
     "text": as_text,
-    "csv": _as_csv,
+    "csv": to_csv,  # in which no text is a formula
     "latex": _as_latex,
 }
