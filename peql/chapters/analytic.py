@@ -26,6 +26,7 @@ from .recording import record
 Case = tuple[Dataset, dict[str, Any]]
 Cases = Mapping[str, Case]
 MODELS = ("EQL", "SEQL", "HEQL")
+NAMES = r"\b(?:(?=f\d|u_)([fu])_?)(\d|t|x+)\b"  # f1, u_t, u_xx in a sentence
 
 
 def set_up() -> None:
@@ -55,11 +56,14 @@ def with_origin(table: Any, *names: str) -> None:
 
 
 def sentences(table: pd.DataFrame) -> Any:
-    """A table whose cells are sentences: their lines break. A named index is a column of it."""
+    """A table whose cells are sentences: their lines break. A named index is a column of it.
+
+    The names of benchmarks and derivatives are set in TeX.
+    """
     from IPython.display import HTML
 
     named = table.index.name is not None
-    shown = table.reset_index() if named else table
+    shown = (table.reset_index() if named else table).replace(NAMES, r"\(\1_{\2}\)", regex=True)
     return HTML(shown.to_html(classes="wraps", index=not named))
 
 

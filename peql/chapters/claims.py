@@ -7,6 +7,7 @@ margin is wide enough that the word does not.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -389,9 +390,9 @@ def cross_terms() -> Verdict:
     with_terms, without = sindy()
     return judged(
         without > 100 * with_terms,
-        "it chooses among the columns it is given; without u·u_x its error on Burgers' equation "
+        "it chooses among the columns it is given; without u u_x its error on Burgers' equation "
         "is over a hundred times larger",
-        "without the column u·u_x its error is not much larger",
+        "without the column u u_x its error is not much larger",
     )
 
 
@@ -854,7 +855,7 @@ def smoothness_figure() -> Figure:
     axes[0].set(yscale="log", title="test MSE, scaled units")
     axes[1].set(title="share of the jump of $f_1$ at $t = 0$", ylim=(0, 1.1))
     for ax in axes:
-        ax.set_xticks(places, list(error.index))
+        ax.set_xticks(places, [re.sub(r"1e(-\d+)", r"$10^{\1}$", str(w)) for w in error.index])
         ax.set_xlabel("weight of the smoothness penalty")
     legend(figure)
     return figure

@@ -108,7 +108,7 @@ def misses(results: pd.DataFrame) -> pd.DataFrame:
     table = counted.sort_values(["function", "trials"], ascending=[True, False]).reset_index()
     table["function"] = table["function"].map(lambda f: tex(symbol(f)))
     table["least"] = table["least"].map("{:.0%}".format)
-    names = {"found": "found instead", "least": "from this noise on"}
+    names = {"found": "found instead", "least": "least noise"}
     return table.rename(columns=names).set_index("function")
 
 
