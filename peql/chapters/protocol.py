@@ -312,7 +312,7 @@ def trials(model: str, function: str, seeds: Sequence[int], **changes: Any) -> l
 
 
 def measure(fitted: Trained) -> dict[str, Any]:
-    """All that is told of a trial on an analytic benchmark; of one that blew up, errors of NaN.
+    """All that is recorded of a trial on an analytic benchmark; of one that blew up, errors of NaN.
 
     "cpu_seconds" is a share of the batch of "trained_together" trials, as in ``Trained``.
     """
