@@ -125,6 +125,7 @@ def as_csv(table: str) -> str:
             while (r, c) in grid:
                 c += 1
             text = re.sub(r"\\[()]", "", " ".join(cell.get_text().split()))
+            text = re.sub(r"\\mathbf\{([^}]*)\}", r"\1", text)
             for i in range(int(cell.get("rowspan", 1))):
                 for j in range(int(cell.get("colspan", 1))):
                     grid[r + i, c + j] = text

@@ -582,7 +582,7 @@ def two_sines() -> Verdict:
     reason = "; ".join(f"{f}: {counted(f, kinds)}" for f in ("f2", "f5"))
     word = CONFIRMED if seen else UNDECIDED if n_seeds() < 10 else CONTRADICTED
     too = bool((chosen["model"] == "SEQL").any())
-    return Verdict(word, f"seen in {reason}" + (": SEQL does it too" if too else ""))
+    return Verdict(word, f"seen in {reason}" + ("; SEQL does it too" if too else ""))
 
 
 def duplicates() -> Verdict:
@@ -632,8 +632,8 @@ def lower_rank() -> Verdict:
     saved = 1 - size[good[0]] / size["full"]
     return Verdict(
         HELPS[0],
-        f"rank {good[0]} is as good as full rank, with {100 * saved:.0f} % fewer parameters; the "
-        "rest are hidden layers, which it leaves as they are",
+        f"rank {good[0]} has less than three times the error of full rank, and {100 * saved:.0f} % "
+        "fewer parameters; the rest are hidden layers, which it leaves as they are",
     )
 
 
@@ -674,7 +674,7 @@ def smoothing() -> Verdict:
     if missing := not_tried("smoothness", "0", "1"):
         return missing
     error, jump = median("smoothness"), median("smoothness", "jump")["f1"]
-    blurs = "; too much of it blurs the jump" if jump["1"] < 0.9 else ""
+    blurs = "; a large one blurs the jump" if jump["1"] < 0.9 else ""
     return judged(
         bool((error.loc["0"] / error.min() > 1.5).any()),
         f"with {NOISE:.0%} noise the right weight lowers the error{blurs}",
@@ -749,7 +749,7 @@ def summary(seed: int = 0) -> str:
     """What becomes of the claims and of the future work, in two sentences."""
     words, future = tally(seed), future_table()["verdict"]
     told = {
-        CONFIRMED: "{} confirmed",
+        CONFIRMED: "{} are confirmed",
         PARTLY: "{} confirmed in part",
         CONTRADICTED: "{} contradicted",
         UNDECIDED: "{} undecided, for want of stored runs",
@@ -758,7 +758,7 @@ def summary(seed: int = 0) -> str:
     n_tested = sum(n for word, n in words.items() if word != UNTESTED)
     helped = int(future.str.contains("help").sum() - future.str.contains("not help").sum())
     return (
-        f"Of the paper's claims {n_tested} can be put to the test: {', '.join(first)} and {last}. "
+        f"Of the paper's claims, {n_tested} can be put to the test: {', '.join(first)} and {last}. "
         f"Of its {len(future)} suggestions for future work, all tried here, {helped} help."
     )
 

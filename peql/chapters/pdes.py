@@ -163,10 +163,11 @@ def equations_at(cases: Cases, model: str) -> pd.DataFrame:
         for k, value in enumerate(printed[data.varying]):
             point = on_grid(data, value)
             found = expand_cross_terms(models[model].equation(t=point))
+            true = text(expand_cross_terms(true_equation(data, point)), ".2f")
             rows[tex(f"{data.varying} = {value:.3f}")] = {
-                "true": in_terms(text(expand_cross_terms(true_equation(data, point)), ".2f")),
-                f"{model}, here": in_terms(text(found, ".2f")),
-                f"{model}, paper": in_terms(printed[model][k]),
+                "true": in_terms(true),
+                f"{model}, here": in_terms(text(found, ".2f"), true),
+                f"{model}, paper": in_terms(printed[model][k], true),
             }
     return pd.DataFrame.from_dict(rows, orient="index")
 

@@ -312,7 +312,7 @@ def equations(cells: Iterable[Cell], name: str, model: str) -> pd.DataFrame:
             continue
         row = rows[_name(cell.where), tex(cell.what)] = {
             "true": _tex(cell.true),
-            "paper": _tex(cell.printed),
+            "paper": _tex(cell.printed, cell.true),
             "error, paper": scientific(cell.paper, 1),
         }
         if not np.isnan(cell.again):
@@ -449,8 +449,9 @@ def _name(where: str) -> str:
     return pdes.title(where).replace("_", " ")
 
 
-def _tex(equation: str) -> str:
-    return in_terms(equation.replace("psi", "psi_")).replace("psi_", r"\psi_")
+def _tex(equation: str, true: str = "") -> str:
+    named = (one.replace("psi", "psi_") for one in (equation, true))
+    return in_terms(*named).replace("psi_", r"\psi_")
 
 
 def _number(value: float, floor: float = ROUNDING) -> str:
