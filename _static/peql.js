@@ -23,7 +23,7 @@ document.addEventListener("DOMContentLoaded", () => {
     });
     tell();
     label.append(shown, input);
-    figure.after(label);
+    figure.parentElement.after(label); // plotly gives the parent a height; outside it nothing is cut
     window.Plotly.relayout(figure, { "sliders[0].visible": false, "margin.b": 50 });
   }
   const colour = () => {

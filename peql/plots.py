@@ -180,12 +180,12 @@ def residuals(model: Any, X: pd.DataFrame, y: pd.Series) -> Figure:
 
 @styled
 def trade_off(table: pd.DataFrame) -> Figure:
-    """Error against the number of weights, with the front of what is best for its size."""
+    """Error against the number of weights; what is best for its size is joined."""
     figure, ax = plt.subplots(figsize=(5.2, 3.2))
     shown = table.assign(unexplained=table["unexplained"].clip(lower=1e-30))
     ax.plot(shown["weights"], shown["unexplained"], "o", color="#0072B2", label="an equation")
     front = shown[shown["front"]]
-    ax.step(front["weights"], front["unexplained"], "k-", where="post", linewidth=1, label="front")
+    ax.plot(front["weights"], front["unexplained"], "k-", linewidth=1, label="best of its size")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(yscale="log", xlabel="weights in the formula", ylabel="unexplained share of variance")
     legend(figure)

@@ -37,6 +37,11 @@ def test_a_table_is_whole_as_csv(book) -> None:
     ]
 
 
+def test_a_bold_number_is_a_number_as_csv(book) -> None:
+    table = pd.DataFrame({"paper": [r"\(-\mathbf{2.62}\)"]})
+    assert book.as_csv(table.to_html(index=False)).splitlines() == ["paper", "-2.62"]
+
+
 def test_the_names_of_an_index_stand_in_the_head_above_them(book) -> None:
     index = pd.MultiIndex.from_tuples([("noise", 1)], names=["check", "limit"])
     named = pd.DataFrame([[2, 3]], index=index, columns=["a", "b"])

@@ -67,6 +67,15 @@ CURVES = """
 () => [...document.querySelectorAll(".js-plotly-plot .scatterlayer .trace path.js-line")]
   .map(path => path.getAttribute("d"))
 """
+# Whether something around an element cuts it off.
+CUT_OFF = """
+e => {
+  for (let box = e.parentElement; box.closest("article"); box = box.parentElement)
+    if (getComputedStyle(box).overflowY === "hidden" && box.scrollHeight > box.clientHeight + 1)
+      return true;
+  return false;
+}
+"""
 TITLE = """
 () => [...document.querySelectorAll(".js-plotly-plot .gtitle, .js-plotly-plot .annotation-text")]
   .map(text => text.textContent).join()
@@ -260,6 +269,7 @@ def test_a_slider_changes_curve_and_equation(visits, context):
     for name in pages:
         page = open_page(context, name, Visit())
         slider = page.locator(".t-slider input")  # fails if there are several: each is tried
+        assert not slider.evaluate(CUT_OFF), f"{name}: the slider cannot be seen"
         slider.scroll_into_view_if_needed()
         before, title = page.evaluate(CURVES), page.evaluate(TITLE)
         known = "your_own_data" not in name  # there the truth is measured points, no curve

@@ -25,6 +25,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Load MathJax on every page, and give the chapters' kernels the surroundings of the tests."""
     app.set_html_assets_policy("always")  # a sidebar shows TeX on pages without equations too
     app.connect("config-inited", set_buttons, priority=900)
+    app.connect("autodoc-skip-member", leave_out_fields)
     app.connect("html-page-context", leave_out_thebe)
     kernel.prepare()
     app.connect("html-page-context", frame_tables)
@@ -49,6 +50,13 @@ def leave_out_thebe(app: Any, page: str, template: str, context: dict[str, Any],
         for script in context["script_files"]
         if "thebe" not in f"{script.filename}{script.attributes.get('body')}".lower()
     ]
+
+
+def leave_out_fields(
+    app: Any, kind: str, name: str, member: Any, skip: bool, options: Any
+) -> bool | None:
+    """Drop the fields of a named tuple, of which nothing is said that its signature does not."""
+    return True if type(member).__name__ == "_tuplegetter" else None
 
 
 def set_buttons(app: Any, config: Any) -> None:
@@ -117,6 +125,7 @@ def as_csv(table: str) -> str:
             while (r, c) in grid:
                 c += 1
             text = re.sub(r"\\[()]", "", " ".join(cell.get_text().split()))
+            text = re.sub(r"\\mathbf\{([^}]*)\}", r"\1", text)
             for i in range(int(cell.get("rowspan", 1))):
                 for j in range(int(cell.get("colspan", 1))):
                     grid[r + i, c + j] = text

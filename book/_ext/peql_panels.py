@@ -146,7 +146,9 @@ def _groups(root: ElementTree.Element, name: str) -> Iterator[ElementTree.Elemen
 
 
 def _frame(axes: ElementTree.Element) -> Box | None:
-    """The background of some axes; drawings have none."""
+    """The background of some axes; a drawing has no axes to speak of."""
+    if not any(True for _ in _groups(axes, "matplotlib.axis_")):
+        return None
     first = next(_groups(axes, "patch_"), None)
     path = None if first is None else first.find(f"{NAME}path")
     if path is None or axes[0] is not first:

@@ -80,12 +80,12 @@ class Verdict:
 def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict:
     """Judge a fitted ``model`` by the rows that it was fitted to (some of which it held out).
 
-    It must explain rows that it did not see, and those as well as the ones it saw; need few numbers
-    for many rows; have coefficients that stand out of their errors; leave residuals in which a
-    generic model (extremely randomised trees, cross-validated) finds no pattern, and whose signs
-    are random along the columns; be the only form
-    that fits, better than straight lines and parabolas in each column; and be found again in one at
-    least of ``repeats`` parts of the range, and hold beyond the others.
+    It must explain rows that it did not see as well as those it saw; need few numbers for many
+    rows; have coefficients well above their standard errors; leave residuals in which a generic
+    model (extremely randomised trees, cross-validated) finds no pattern, and whose signs are random
+    along the columns; be the only form that fits, and fit better than straight lines and parabolas
+    in each column; and be found again in at least one of ``repeats`` parts of the range, and hold
+    beyond the others.
     """
     check_is_fitted(model)
     solution: Solution = model.solution_

@@ -28,6 +28,7 @@ Cases = Mapping[str, Case]
 MODELS = ("EQL", "SEQL", "HEQL")
 BOUND = 1e-8  # of the test error of a fit that misses nothing
 ALIKE = 10  # a factor by which errors of different random numbers may differ
+NAMES = r"\b(?:(?=f\d|u_)([fu])_?)(\d|t|x+)\b"  # f1, u_t, u_xx in a sentence
 
 
 def set_up() -> None:
@@ -57,11 +58,14 @@ def with_origin(table: Any, *names: str) -> None:
 
 
 def sentences(table: pd.DataFrame) -> Any:
-    """A table whose cells are sentences and wrap. A named index becomes a column."""
+    """A table whose cells are sentences: their lines break. A named index is a column of it.
+
+    The names of benchmarks and derivatives are set in TeX.
+    """
     from IPython.display import HTML
 
     named = table.index.name is not None
-    shown = table.reset_index() if named else table
+    shown = (table.reset_index() if named else table).replace(NAMES, r"\(\1_{\2}\)", regex=True)
     return HTML(shown.to_html(classes="wraps", index=not named))
 
 
@@ -171,13 +175,14 @@ def equations_at(
         again = best_printed(protocol, function, model)
         for k, value in enumerate(t):
             point = on_grid(data, value)
+            true = text(true_equation(data, point))
             rows[tex(symbol(function)), tex(f"{value:.3f}")] = {
-                "true": in_terms(text(true_equation(data, point))),
-                "paper": in_terms(printed[k]),
+                "true": in_terms(true),
+                "paper": in_terms(printed[k], true),
                 "its protocol, here": (
-                    in_terms(text(sympy.parse_expr(again[k]))) if again else "not run"
+                    in_terms(text(sympy.parse_expr(again[k])), true) if again else "not run"
                 ),
-                "with refinement": in_terms(text(models[model].equation(t=point))),
+                "with refinement": in_terms(text(models[model].equation(t=point)), true),
             }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns=data.varying)
 
@@ -195,9 +200,47 @@ def best_printed(protocol: pd.DataFrame, function: str, model: str) -> list[str]
     return str(chosen["printed"].iloc[best]).split(" | ")
 
 
-def in_terms(equation: str) -> str:
-    """TeX of a sum with a formula for each term, so that a narrow cell can break between them."""
-    return " ".join(tex(term) for term in re.split(r" (?=[+-] (?![^()]*\)))", equation))
+def in_terms(equation: str, true: str = "") -> str:
+    r"""TeX of a sum, each term a formula of its own: a narrow cell breaks between them.
+
+    In bold: the numbers that differ from those of ``true``, as far as both are printed.
+
+    >>> print(in_terms("1.95*x - 3.004*sin(2.00*x) + 0.02", "1.952*x - 3.000*sin(2.000*x)"))
+    \(1.95\,x\) \(- \mathbf{3.004}\,\sin(2.00\,x)\) \(+ \mathbf{0.02}\)
+    """
+    known = dict(map(_taken_apart, _terms(true))) if true else None
+    return " ".join(_marked(term, known) for term in _terms(equation))
+
+
+NUMBER = re.compile(r"\d+\.\d+")
+
+
+def _terms(equation: str) -> list[str]:
+    return re.split(r" (?=[+-] (?![^()]*\)))", equation)
+
+
+def _taken_apart(term: str) -> tuple[str, list[str]]:
+    """A term without its numbers, and those; a factor of one is none."""
+    bare = term.replace(" ", "").removeprefix("+")
+    return NUMBER.sub("#", bare), NUMBER.findall(bare)
+
+
+def _marked(term: str, known: dict[str, list[str]] | None) -> str:
+    if known is None:
+        return tex(term)
+    form, own = _taken_apart(term)
+    bare = re.sub(r"^(-?)#\*", r"\1", form)  # what stands there if the factor is one
+    true = [*(known.get(form) or ["1.0", *known.get(bare, [])]), *[""] * len(own)]
+    differ = iter([_differ(a, b) for a, b in zip(own, true, strict=False)])
+    return NUMBER.sub(lambda m: rf"\mathbf{{{m[0]}}}" if next(differ) else m[0], tex(term))
+
+
+def _differ(a: str, b: str) -> bool:
+    """Whether two printed numbers are more than a rounding apart."""
+    if not b:
+        return True
+    half = max(0.5 * 10.0 ** -len(n.partition(".")[2]) for n in (a, b) if n != "1.0")
+    return abs(float(a) - float(b)) > 1.001 * half
 
 
 def compared(protocol: pd.DataFrame, refined: pd.DataFrame) -> pd.DataFrame:

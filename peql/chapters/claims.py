@@ -7,6 +7,7 @@ margin is wide enough that the word does not.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -388,9 +389,9 @@ def cross_terms() -> Verdict:
     with_terms, without = sindy()
     return judged(
         without > 100 * with_terms,
-        "it chooses among the columns it is given; without u·u_x its error on Burgers' equation "
+        "it chooses among the columns it is given; without u u_x its error on Burgers' equation "
         "is over a hundred times larger",
-        "without the column u·u_x its error is not much larger",
+        "without the column u u_x its error is not much larger",
     )
 
 
@@ -573,7 +574,7 @@ def two_sines() -> Verdict:
     seen = bool((chosen["model"] == "HEQL").any())
     reason = "; ".join(f"{f}: {counted(f, kinds)}" for f in ("f2", "f5"))
     too = bool((chosen["model"] == "SEQL").any())
-    return sometimes(seen, f"seen in {reason}" + (": SEQL does it too" if too else ""))
+    return sometimes(seen, f"seen in {reason}" + ("; SEQL does it too" if too else ""))
 
 
 @needs_runs("duplicates", *DUPLICATES)
@@ -620,8 +621,8 @@ def lower_rank() -> Verdict:
     saved = 1 - size[good[0]] / size["full"]
     return Verdict(
         HELPS[0],
-        f"rank {good[0]} is as good as full rank, with {100 * saved:.0f} % fewer parameters; the "
-        "rest are hidden layers, which it leaves as they are",
+        f"rank {good[0]} has less than three times the error of full rank, and {100 * saved:.0f} % "
+        "fewer parameters; the rest are hidden layers, which it leaves as they are",
     )
 
 
@@ -660,7 +661,7 @@ def few_data() -> Verdict:
 def smoothing() -> Verdict:
     """Smoothness against noise."""
     error, jump = median("smoothness"), median("smoothness", "jump")["f1"]
-    blurs = "; too much of it blurs the jump" if jump["1"] < 0.9 else ""
+    blurs = "; a large one blurs the jump" if jump["1"] < 0.9 else ""
     return judged(
         bool((error.loc["0"] / error.min() > 1.5).any()),
         f"with {NOISE:.0%} noise the right weight lowers the error{blurs}",
@@ -735,7 +736,7 @@ def summary(seed: int = 0) -> str:
     """What becomes of the claims and of the future work, in two sentences."""
     words, future = tally(seed), future_table()["verdict"]
     told = {
-        CONFIRMED: "{} confirmed",
+        CONFIRMED: "{} are confirmed",
         PARTLY: "{} confirmed in part",
         CONTRADICTED: "{} contradicted",
         UNDECIDED: "{} undecided, for want of stored runs",
@@ -744,7 +745,7 @@ def summary(seed: int = 0) -> str:
     n_tested = sum(n for word, n in words.items() if word != UNTESTED)
     helped = int(future.str.contains("help").sum() - future.str.contains("not help").sum())
     return (
-        f"Of the paper's claims {n_tested} can be put to the test: {', '.join(first)} and {last}. "
+        f"Of the paper's claims, {n_tested} can be put to the test: {', '.join(first)} and {last}. "
         f"Of its {len(future)} suggestions for future work, all tried here, {helped} help."
     )
 
@@ -841,7 +842,7 @@ def smoothness_figure() -> Figure:
     axes[0].set(yscale="log", title="test MSE, scaled units")
     axes[1].set(title="share of the jump of $f_1$ at $t = 0$", ylim=(0, 1.1))
     for ax in axes:
-        ax.set_xticks(places, list(error.index))
+        ax.set_xticks(places, [re.sub(r"1e(-\d+)", r"$10^{\1}$", str(w)) for w in error.index])
         ax.set_xlabel("weight of the smoothness penalty")
     legend(figure)
     return figure

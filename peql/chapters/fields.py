@@ -38,7 +38,7 @@ def study() -> pd.DataFrame:
 
 
 def _level(noise: float) -> str:
-    return f"{100 * noise:g} %"
+    return f"{100 * noise:g}\N{NO-BREAK SPACE}%"
 
 
 def _method(method: str, derivatives: str) -> str:

@@ -93,6 +93,16 @@ def curve(equation: str, table: str, constants: dict[str, float], x: np.ndarray)
         return np.broadcast_to(np.asarray(value(x), dtype=float), x.shape)
 
 
+def _in_order(group: Any) -> tuple[float, str]:
+    """Numbers by their size, also where they are labels; other labels by the alphabet.
+
+    >>> sorted(["10", "9", "treated"], key=_in_order)
+    ['9', '10', 'treated']
+    """
+    told = str(group)
+    return (float(told) if told.isdecimal() else np.inf), told
+
+
 @styled
 def figure(rows: pd.DataFrame, name: str) -> Figure:
     """Every group's points, with the accepted curve and ours."""
@@ -100,7 +110,7 @@ def figure(rows: pd.DataFrame, name: str) -> Figure:
     data = load_measured(name)
     feature = TABLES[name].features[0]
     ours, accepted = (json.loads(str(row[c])) for c in ("constants", "accepted_constants"))
-    groups = list(data.X.groupby(data.varying))
+    groups = sorted(data.X.groupby(data.varying), key=lambda group: _in_order(group[0]))
     fullest = min((4, 3, 5), key=lambda n: -len(groups) % n)  # the fewest empty places
     n_columns = min(len(groups), fullest)
     n_lines = -(-len(groups) // n_columns)

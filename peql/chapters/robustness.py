@@ -106,7 +106,7 @@ def misses(results: pd.DataFrame) -> pd.DataFrame:
     table = counted.sort_values(["function", "trials"], ascending=[True, False]).reset_index()
     table["function"] = table["function"].map(lambda f: tex(symbol(f)))
     table["least"] = table["least"].map("{:.0%}".format)
-    names = {"found": "found instead", "least": "from this noise on"}
+    names = {"found": "found instead", "least": "least noise"}
     return table.rename(columns=names).set_index("function")
 
 
@@ -208,7 +208,7 @@ def verdict_summary(tables: pd.DataFrame) -> str:
         f"({wrong / len(tables):.1%} of the tables, {wrong / max(trusted, 1):.1%} of the {trusted} "
         f"verdicts 'trustworthy'), and {count['right but refused']} had a right law refused "
         f"({count['right but refused'] / max(right, 1):.0%} of the {right} that were found). "
-        f"{fewer.sum()} of the right and trusted laws take for constant what varies. "
+        f"In {fewer.sum()} of the right and trusted laws a varying number is taken for constant. "
         f"With so many tables, wrong trust is rarer than {most:.1%} of them at 95 % confidence."
     )
     if "right_named" in tables:

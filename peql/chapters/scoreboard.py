@@ -316,7 +316,7 @@ def equations(cells: Iterable[Cell], name: str, model: str) -> pd.DataFrame:
             continue
         rows[_name(cell.where), tex(cell.what)] = {
             "true": _tex(cell.true),
-            "paper": _tex(cell.printed),
+            "paper": _tex(cell.printed, cell.true),
             "error, paper": scientific(cell.paper, 1),
             **cell.compared(EXACT),
         }
@@ -357,7 +357,7 @@ def picture(cells: Iterable[Cell]) -> Figure:
     """
     chosen = [cell for cell in cells if not cell.apart]
     tables = [name for name in TITLES if any(cell.table == name for cell in chosen)]
-    figure, ax = plt.subplots(figsize=(6.4, 0.75 * len(tables) + 1.2))
+    figure, ax = plt.subplots(figsize=(5.6, 0.75 * len(tables) + 1.2))
     for place, name in enumerate(tables):
         for side, marker, column in ((-0.2, "o", "ours"), (0.2, "D", "again")):
             label = {"ours": "with refinement", "again": "the paper's protocol, here"}[column]
@@ -381,7 +381,8 @@ def picture(cells: Iterable[Cell]) -> Figure:
                     label=f"{outcome}, {label}",
                 )
     ax.axvline(1, color="black", linewidth=1)
-    ax.set(xscale="log", xlabel=f"ours / paper; less than {LEAST:g} is drawn there")
+    least = f"$10^{{{np.log10(LEAST):.0f}}}$"
+    ax.set(xscale="log", xlabel=f"ours / paper (ratios below {least} are drawn there)")
     ax.set_yticks(range(len(tables)), [TITLES[name].replace(", ", ",\n") for name in tables])
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
@@ -396,17 +397,17 @@ def worse(cells: Iterable[Cell], column: str = "ours") -> pd.DataFrame:
 
     ``column`` is "ours", with refinement, or "again", the paper's protocol.
     """
+    behind = [cell for cell in cells if cell.judge(getattr(cell, column)) == BEHIND]
     rows = [
         {
             "table": TITLES[cell.table],
-            "where": f"{_name(cell.where)}, {cell.what}",
+            "where": f"{_name(cell.where)}, {cell.what}".replace("-", "−"),
             "model": cell.model,
             "paper": scientific(cell.paper, 3),
-            "here": _number(getattr(cell, column)),
+            "here": scientific(getattr(cell, column), 1),
             "ratio": _number(getattr(cell, column) / cell.paper),
         }
-        for cell in sorted(cells, key=lambda cell: getattr(cell, column) / cell.paper, reverse=True)
-        if cell.judge(getattr(cell, column)) == BEHIND
+        for cell in sorted(behind, key=lambda cell: -getattr(cell, column) / cell.paper)
     ]
     return pd.DataFrame(rows, columns=["table", "where", "model", "paper", "here", "ratio"])
 
@@ -450,8 +451,9 @@ def _name(where: str) -> str:
     return pdes.title(where).replace("_", " ")
 
 
-def _tex(equation: str) -> str:
-    return in_terms(equation.replace("psi", "psi_")).replace("psi_", r"\psi_")
+def _tex(equation: str, true: str = "") -> str:
+    named = (one.replace("psi", "psi_") for one in (equation, true))
+    return in_terms(*named).replace("psi_", r"\psi_")
 
 
 def _number(value: float, floor: float = ROUNDING) -> str:

@@ -134,22 +134,35 @@ def coefficients(case: Case) -> Figure:
 
 @styled
 def encodings(cases: Sequence[Case]) -> Figure:
-    """The latent variable over the true position, with the line through it; a row a target."""
+    """The latent variable over the true position, with the line through it, and below it the
+    distance from that line; a pair of rows a target.
+    """
     n_models = max(len(models) for _, models in cases)
-    size = (2.9 * n_models, 2.4 * len(cases) + 0.5)
-    figure, axes = plt.subplots(len(cases), n_models, figsize=size, sharex=True, squeeze=False)
+    figure, axes = plt.subplots(
+        2 * len(cases),
+        n_models,
+        figsize=(2.9 * n_models, 3.2 * len(cases) + 0.5),
+        sharex=True,
+        sharey="row",
+        squeeze=False,
+        height_ratios=[2, 1] * len(cases),
+    )
     position = np.linspace(-REACH, REACH, 121)
     both = draw_images(np.stack([position, position], axis=1))
-    for row, (data, models) in zip(axes, cases, strict=True):
-        for ax, (name, model) in zip(row, models.items(), strict=False):
-            straight = line(model, data)
+    for row, below, (data, models) in zip(axes[::2], axes[1::2], cases, strict=True):
+        for ax, rest, (name, model) in zip(row, below, models.items(), strict=False):
+            straight, found = line(model, data), model.latent(both)[:, 0]
             fitted = straight.slope * position + straight.offset
             ax.plot(position, fitted, **{**TRUE, "label": "straight line"})
-            ax.plot(position, model.latent(both)[:, 0], **{**look(name), "linestyle": "-"})
+            ax.plot(position, found, **{**look(name), "linestyle": "-"})
+            rest.axhline(0, color=TRUE["color"], linewidth=TRUE["linewidth"])
+            rest.plot(position, found - fitted, **{**look(name), "linestyle": "-"})
             bend = scientific(1 - abs(straight.r), 1)
             ax.set_title(f"{name}, {data.name.removeprefix('spring_')}: 1 − |r| = {bend}")
-            ax.set_xlabel(r"true position $\psi$")
         row[0].set_ylabel("latent $z$")
+        below[0].set_ylabel("$z$ − line")
+    for ax in axes[-1]:
+        ax.set_xlabel(r"true position $\psi$")
     legend(figure)
     return figure
 

@@ -144,19 +144,19 @@ def from_field(
             and any other x, in which each wave is shrunk by the noise that the shortest waves show.
             There are about as many rows as the series has numbers, and none near ends where it is
             unsure. A field without noise is differentiated as by "accurate", at as many points. Or
-            "weak", integrals of the same series over the direction in which coefficients do not
-            vary, times bumps; derivatives along it are moved to the bumps where they can be. Less
-            noise, but fewer different rows where that direction is short; and a product of two such
-            columns means nothing, so products must be columns (``cross_terms=True``). Or "auto",
-            the series; with ``cross_terms`` integrals, where a noisy field has no fewer independent
-            rows by them. Or "accurate", of every point as it is, Fourier in a periodic x, splines
-            of degree 7 else. Or "paper", second-order differences in t; Fourier in a periodic x,
-            differences in another.
+            "weak", integrals of the same series, times bumps, over the direction in which the
+            coefficients do not vary; derivatives along it are moved to the bumps where possible.
+            They are less noisy, but fewer rows differ where that direction is short; and a product
+            of two such columns means nothing, so products must be columns (``cross_terms=True``).
+            Or "auto", the series; with ``cross_terms`` integrals, where they leave no fewer
+            independent rows of a noisy field. Or "accurate", of every point as it is: Fourier in a
+            periodic x, splines of degree 7 otherwise. Or "paper", second-order differences in t,
+            and in x Fourier where it is periodic, differences where it is not.
         cross_terms: add products of powers up to 3 and derivatives, as columns like ``"u**2*u_x"``.
         periodic: x covers one period, without its end point.
         rows: of the first three, "independent" or "all". At every point of the grid a smoothed
-            field repeats itself, and a criterion that counts rows is misled; a method that is not
-            (SINDy's counts terms, not their coefficients) does better with all.
+            field repeats itself, which misleads a criterion that counts rows; a method with another
+            one (SINDy's counts terms, not their coefficients) does better with all.
 
     Returns:
         X, y: ``X.attrs`` of the first three says what was done: ``form`` ("series" or "weak"),

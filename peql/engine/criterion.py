@@ -37,8 +37,8 @@ def information(
 
     error, rows, floor (step,): mean squared error and number of rows of each step, and the error
     that counts as exact. ``n_free`` constants differ from step to step, ``n_shared`` do not;
-    ``size`` counts the nodes of the form. Errors are multiplied by n/(n - k): what the constants
-    fit of the noise is missing from them. More constants than half the rows of a typical step
+    ``size`` counts the nodes of the form. Errors are multiplied by n/(n - k), because
+    the constants have fitted part of the noise. More constants than half the rows of a typical step
     are never worth it, ``spare`` of them aside that may yet turn out to be shared or none.
 
     >>> error, rows = np.array([0.5, 0.5]), np.array([50, 50])

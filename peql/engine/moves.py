@@ -228,8 +228,8 @@ def add_missing(fit: Fit, points: Points, kinds: Sequence[Primitive]) -> Fit:
 def exchange(fit: Fit, points: Points, kinds: Sequence[Primitive], trace: list[Fit]) -> Fit:
     """Extend a reduced formula and reduce it again, as long as that makes it better.
 
-    What was removed early may have left its place to a poor copy, and what was added to a large
-    formula that lacks something is soon outweighed by what else is there.
+    A term removed early may have been replaced by a poor copy, and a term added to a large formula
+    that lacks something is soon outweighed by the others.
     """
     while not fit.explains(PRECISION, points):
         wider = add_missing(fit, points, kinds)

@@ -201,9 +201,9 @@ def search(
         kinds: names of primitives to use, by default all that are registered.
         max_terms: terms added up, besides a constant.
         max_depth: 1 for units of features, 2 for units of units.
-        effort: how much may be computed, 1 for what few tables reach; where it ends, and at Ctrl-C,
-            the best so far is returned. It is counted in numbers, not in seconds, so that the same
-            rows give the same form on every machine.
+        effort: how much may be computed; few tables need as much as 1. Where it ends, and at
+            Ctrl-C, the best form so far is returned. It is counted in numbers, not in seconds, so
+            that the same rows give the same form on every machine.
 
     >>> from types import SimpleNamespace
     >>> x = np.linspace(0, 2, 30)[None, :, None] + np.zeros((3, 1, 1))

@@ -324,10 +324,10 @@ def settle_constants(fit: Fit, points: Points) -> Fit:
 
 
 def covariance(fit: Fit, points: Points) -> Float[Tensor, "step weight weight"]:
-    """Of the weights at each step's own t, from the least-squares fit.
+    """The covariance of the weights at each step's own t, from the least-squares fit.
 
-    Constant weights are equal at all steps, so all rows tell of them. Where weights can stand in
-    for each other only what they have in common has an error.
+    Constant weights are equal at all steps, so they are known from all rows. Where weights can
+    stand in for each other, only what they have in common has an error.
     """
     n_steps, n_weights, n_degrees = fit.weights.shape
     y, slopes = jacobian(fit.formula, fit.weights, points)

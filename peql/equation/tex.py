@@ -25,6 +25,7 @@ _ESCAPED = {
     **dict.fromkeys("`'", r"{}^{\prime}"),
 }
 LONG = 160  # characters of TeX that fit on one line
+MOST_ZEROS = 4  # a number of up to so many powers of ten is written out
 _PLACES = 0xE000  # of Unicode's private use; a name stands there while MathML is made
 
 
@@ -69,7 +70,9 @@ class Printer(LatexPrinter):
     def _print_Float(self, expr: sympy.Float) -> str:
         number = format(float(expr), self.spec)
         mantissa, _, exponent = number.partition("e")
-        return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+        if exponent and 0 <= int(exponent) <= MOST_ZEROS:
+            return f"{float(number):.0f}"
+        return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa.rstrip(".")
 
     def _print_Function(self, expr: sympy.Function, exp: str | None = None) -> str:
         if not isinstance(expr, AppliedUndef):
@@ -100,6 +103,8 @@ def tex(expression: sympy.Expr, spec: str = "#.3g", left: str | None = None) -> 
     >>> a = sympy.Function("a")
     >>> print(tex(a(t) * speed**2 - 1.2345 * speed, left="force"))
     \mathrm{force} = a(t) \, \mathrm{speed}^{2} - 1.23 \, \mathrm{speed}
+    >>> print(tex(250.3 * speed, "#.2g"), tex(75.2 * speed, "#.2g"), tex(3e6 * speed, ".2g"))
+    250 \, \mathrm{speed} 75 \, \mathrm{speed} 3 \cdot 10^{6} \, \mathrm{speed}
     """
     written = Printer(spec).doprint(expression)
     return written if left is None else f"{name(left)} = {written}"

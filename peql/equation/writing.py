@@ -53,13 +53,15 @@ def text(equation: sympy.Expr, spec: str = ".3f") -> str:
 
 
 def tex(equation: str) -> str:
-    r"""An equation written as text, in TeX for a table; its digits stay as they are.
+    r"""An equation written as text, in TeX for a table.
 
     >>> tex("-2.621*x**2 - 2.995*x + sin(a(t)*u_xx)")
     '\\(-2.621\\,x^{2} - 2.995\\,x + \\sin(a(t)\\,u_{xx})\\)'
-    >>> tex("3e+02*x")
-    '\\(3\\cdot 10^{2}\\,x\\)'
+    >>> tex("3e+02*x - 75.*y"), tex("3e+06*x")
+    ('\\(300\\,x - 75\\,y\\)', '\\(3\\cdot 10^{6}\\,x\\)')
     """
+    equation = re.sub(r"\d[\d.]*e\+0[0-4]\b", lambda m: f"{float(m[0]):.0f}", equation)
+    equation = re.sub(r"(?<=\d)\.(?!\d)", "", equation)
     equation = re.sub(r"\*\*(\w+)", r"^{\1}", equation).replace("*", r"\,")
     equation = re.sub(r"_(\w+)", r"_{\1}", equation)
     equation = re.sub(r"(?<=\d)e([+-]\d+)", lambda m: rf"\cdot 10^{{{int(m[1])}}}", equation)

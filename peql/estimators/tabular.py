@@ -85,7 +85,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
 
     Args:
         varying: name (DataFrame) or position (array) of the column along which coefficients change;
-            HEQL also takes a list of them. SEQL takes a column of labels, too; dates become days
+            HEQL also takes a list of them. SEQL also takes a column of labels; dates become days
             since 2000-01-01.
         primitives: "default", a mapping of primitive to copies, or a list; see ``peql.primitives``.
         method: "network" trains and refines; "search" looks for the form directly, among all
@@ -93,14 +93,14 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             search leaves nothing but rounding error, and keeps the better by the criterion.
         n_layers: depth of nesting: hidden layers of the network; the search knows 1 and 2.
         max_terms: terms that the search adds up, besides a constant.
-        effort: how much the search may compute, 1 for what few tables reach; counted in numbers,
-            not seconds, so that the same rows give the same equation on every machine.
+        effort: how much the search may compute; few tables need as much as 1. It is counted in
+            numbers, not in seconds, so that the same rows give the same equation on every machine.
         n_trials: random restarts, trained together; the best on held-out rows is kept.
         max_iter: gradient steps of a trial.
         l0_weight: price of an open gate.
         refine: remove spare weights and solve for the rest in float64 after training.
         protocol: "refined", or "paper": the paper's own 34,800 steps, rates and schedules, and
-            nothing after them; ``max_iter``, ``l0_weight`` and ``refine`` then have no say.
+            nothing after them; ``max_iter``, ``l0_weight`` and ``refine`` are then ignored.
         validation_fraction: share of the rows of each t that is held out to choose among trials.
         device: where to train, "cpu" or "cuda".
         verbose: show a progress bar when run in a terminal.

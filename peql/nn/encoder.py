@@ -1,4 +1,4 @@
-"""What stands before the symbolic network: an encoder of images, and its latent variables."""
+"""What comes before the symbolic network: an encoder of images, and its latent variables."""
 
 from __future__ import annotations
 
