@@ -98,7 +98,7 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     numbers = solution.n_numbers()
     n_held = max(int(model.validation_fraction * len(y)), len(solution.t) if held_out > 0 else 1)
     own = form(solution.equation, solution.features)
-    another = [form(s.equation, s.features) != own for s in model.solutions_[1:]]
+    another = np.array([form(s.equation, s.features) != own for s in model.solutions_[1:]], bool)
     alternatives = model.alternatives_[another]  # the same with other numbers is no other form
     differences = alternatives["difference"].astype(float)
     other = tuple(alternatives["equation"][differences < MARGIN])
