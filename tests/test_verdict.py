@@ -103,9 +103,11 @@ def test_numbers_that_only_fit_noise_make_no_other_form(bend):
 
 def test_a_rival_within_the_margin_is_named_and_refuses(data, monkeypatch):
     model = peql.SEQL(**QUICK).fit(data.X_train, data.y_train)
+    cubic = peql.SEQL(**QUICK).fit(data.X_train, data.X_train["x"] ** 3)
     for difference, trusted in ((MARGIN - 1, False), (MARGIN + 1, True)):
         rival = {"equation": ["x**3*a(t)"], "difference": [difference]}
         monkeypatch.setattr(model, "alternatives_", pd.DataFrame(rival))
+        monkeypatch.setattr(model, "solutions_", [model.solution_, cubic.solution_])
         judged = verdict(model, data.X_train, data.y_train, repeats=0)
         assert judged.trustworthy == trusted
         assert ("x**3*a(t)" in str(judged)) != trusted
@@ -274,7 +276,7 @@ def test_rates_count_every_table_once():
     assert "1 had a wrong law called trustworthy (25.0% of the tables, 50.0% of the 2" in (
         robustness.verdict_summary(tables)
     )
-    assert "1 of the right and trusted laws take" in robustness.verdict_summary(tables)
+    assert "In 1 of the right and trusted laws" in robustness.verdict_summary(tables)
     assert robustness.wrongly_trusted(tables)["condition"].tolist() == ["constant column"]
     assert robustness.refusals(tables).loc["size / error"].tolist() == [1, 1, 0, 0]
     assert not robustness.verdict_limits(tables)["wrongly trusted"].any()  # nothing is known

@@ -97,9 +97,10 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     exact = 1e-12 * variance
     numbers = solution.n_numbers()
     n_held = max(int(model.validation_fraction * len(y)), len(solution.t) if held_out > 0 else 1)
-    own = form(solution.equation, solution.features)
-    another = np.array([form(s.equation, s.features) != own for s in model.solutions_[1:]], bool)
-    alternatives = model.alternatives_[another]  # the same with other numbers is no other form
+    alternatives = model.alternatives_
+    if hasattr(model, "solutions_"):  # unless loaded; the same with other numbers is no rival
+        forms = [form(s.equation, s.features) for s in model.solutions_]
+        alternatives = alternatives[np.array([other != forms[0] for other in forms[1:]], bool)]
     differences = alternatives["difference"].astype(float)
     other = tuple(alternatives["equation"][differences < MARGIN])
     rows = [
