@@ -168,6 +168,7 @@ import sys
 import torch
 from small import QUICK
 import peql
+from peql.equation.writing import text
 
 torch.set_num_threads(int(sys.argv[1]))
 assert torch.get_num_threads() == int(sys.argv[1])
