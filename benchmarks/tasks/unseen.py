@@ -1,8 +1,10 @@
-"""Thirty laws that the search was never tuned on × noise of 0 and 1 % of y's rms, one trial each.
+"""Two lists of thirty laws × noise of 0 and 1 % of y's rms, one trial each.
 
-They were written down before the search was run on any of them, and drawn at random out of a list
-of eighty; what the search could not do was looked for in the other fifty. Ten experiments of a
-hundred rows, ranges of the features and of the constants as a textbook would have them.
+Each list was written down before the search was run on any law of it. The first was drawn at
+random out of eighty; what the search missed of it has been mended since, so that it tests the
+search no longer. The second was written after that, and the search has not been changed for it.
+Ten experiments of a hundred rows, ranges of the features and of the constants as a textbook would
+have them.
 
 A form that was found holds the law if it leaves nothing but rounding once its numbers are fitted
 anew to rows without noise. It is the right form if, besides, it has no more numbers of each
@@ -30,7 +32,7 @@ MEASURES = ("right_form", "cpu_seconds")
 SECONDS = 8
 NEVER = [("peql.estimators.tabular", "_SymbolicRegressor._summed")]  # for fields
 HOLDS = 1e-9  # error over y's standard deviation: a form that holds the law leaves rounding
-LAWS = {
+FIRST = {
     "adiabatic": Law("K*V**(-g)", {"V": (0.5, 4)}, {"K": (1, 5), "g": (1.2, 1.7)}, "y"),
     "Antoine": Law(
         "exp(A-B/(C+T))",
@@ -131,6 +133,109 @@ LAWS = {
     "Yukawa": Law("g*exp(-r/q)/r", {"r": (0.3, 4)}, {"g": (1, 5), "q": (0.5, 2)}, "y"),
 }
 
+SECOND = {
+    "absorption and loss": Law(
+        "D*(exp(-e*t)-exp(-a*t))",
+        {"t": (0, 12)},
+        {"D": (2, 6), "e": (0.1, 0.3), "a": (0.8, 2)},
+        "y",
+    ),
+    "two phases of decay": Law(
+        "A*exp(-a*t)+B*exp(-b*t)",
+        {"t": (0, 10)},
+        {"A": (1, 4), "a": (1, 2), "B": (1, 3), "b": (0.1, 0.3)},
+        "y",
+    ),
+    "Gompertz": Law(
+        "A*exp(-b*exp(-k*t))", {"t": (0, 10)}, {"A": (2, 6), "b": (2, 5), "k": (0.3, 0.9)}, "y"
+    ),
+    "length of a fish": Law(
+        "L*(1-exp(-k*(t-s)))",
+        {"t": (1, 12)},
+        {"L": (20, 60), "k": (0.15, 0.5), "s": (-1, 0.5)},
+        "y",
+    ),
+    "second-order decay": Law("1/(1/c+k*t)", {"t": (0, 8)}, {"c": (1, 4), "k": (0.2, 1)}, "y"),
+    "growth by mass and temperature": Law(
+        "b*M**c*exp(e*T)",
+        {"M": (0.1, 10), "T": (-5, 25)},
+        {"b": (0.5, 2), "c": (0.6, 0.9), "e": (0.03, 0.08)},
+        "y",
+    ),
+    "Gaussian": Law(
+        "A*exp(-(x-m)**2/(2*s**2))", {"x": (0, 10)}, {"A": (1, 4), "m": (3, 7), "s": (0.8, 2)}, "y"
+    ),
+    "Lorentzian on a base": Law(
+        "b+A/(1+((x-m)/w)**2)",
+        {"x": (0, 10)},
+        {"b": (0.2, 1), "A": (1, 4), "m": (3, 7), "w": (0.6, 2)},
+        "y",
+    ),
+    "log-normal peak": Law(
+        "A*exp(-log(x/m)**2/(2*s**2))",
+        {"x": (0.2, 10)},
+        {"A": (1, 4), "m": (1, 4), "s": (0.4, 0.9)},
+        "y",
+    ),
+    "Planck": Law("A*x**3/(exp(x/T)-1)", {"x": (0.3, 10)}, {"A": (1, 3), "T": (0.5, 2)}, "y"),
+    "Ricker": Law("a*x*exp(-b*x)", {"x": (0, 8)}, {"a": (1, 4), "b": (0.3, 1)}, "y"),
+    "Maxwell": Law("A*v**2*exp(-v**2/w**2)", {"v": (0, 5)}, {"A": (1, 3), "w": (1, 2)}, "y"),
+    "Haldane": Law(
+        "V*S/(K+S+S**2/I)", {"S": (0.1, 15)}, {"V": (1, 4), "K": (0.5, 2), "I": (3, 10)}, "y"
+    ),
+    "Holling III": Law("a*x**2/(h**2+x**2)", {"x": (0, 10)}, {"a": (1, 4), "h": (1, 4)}, "y"),
+    "photosynthesis": Law(
+        "P*tanh(a*I/P)-R", {"I": (0, 10)}, {"P": (3, 8), "a": (0.5, 1.5), "R": (0.2, 1)}, "y"
+    ),
+    "Beer and Lambert": Law(
+        "J*exp(-e*c*L)", {"c": (0, 2), "L": (0.1, 2)}, {"J": (1, 4), "e": (0.3, 2)}, "y"
+    ),
+    "resonance": Law(
+        "F/sqrt((w0**2-w**2)**2+(g*w)**2)",
+        {"w": (0.2, 4)},
+        {"F": (1, 3), "w0": (1, 2.5), "g": (0.2, 0.8)},
+        "y",
+    ),
+    "low pass": Law("V/sqrt(1+(w*c)**2)", {"w": (0, 6)}, {"V": (1, 5), "c": (0.3, 1.5)}, "y"),
+    "beats": Law(
+        "A*cos(a*t)*cos(b*t)", {"t": (0, 10)}, {"A": (1, 3), "a": (0.2, 0.5), "b": (2, 4)}, "y"
+    ),
+    "standing wave": Law(
+        "A*sin(k*x)*cos(w*t)",
+        {"x": (0, 3), "t": (0, 5)},
+        {"A": (1, 3), "k": (1, 3), "w": (1, 3)},
+        "y",
+    ),
+    "Malus": Law("J*cos(theta-p)**2", {"theta": (0, 6.28)}, {"J": (1, 4), "p": (0, 1.5)}, "y"),
+    "Airy": Law("J/(1+F*sin(d/2)**2)", {"d": (0, 12)}, {"J": (1, 4), "F": (1, 6)}, "y"),
+    "van der Waals": Law(
+        "0.0821*T/(V-b)-a/V**2",
+        {"T": (280, 400), "V": (0.5, 5)},
+        {"a": (1, 6), "b": (0.03, 0.1)},
+        "y",
+    ),
+    "pressure with height": Law(
+        "p*exp(-m*h/T)", {"h": (0, 8), "T": (220, 300)}, {"p": (90, 105), "m": (25, 45)}, "y"
+    ),
+    "thin lens": Law("1/(1/f-1/o)", {"o": (3, 10)}, {"f": (0.8, 2)}, "y"),
+    "momentum": Law("m*v/sqrt(1-v**2/c**2)", {"v": (0, 0.9)}, {"m": (1, 3), "c": (1, 1.5)}, "y"),
+    "Bernoulli": Law(
+        "p-r*v**2/2-r*g*h",
+        {"v": (0, 5), "h": (0, 4)},
+        {"p": (50, 100), "r": (0.8, 1.3), "g": (9, 10)},
+        "y",
+    ),
+    "catenary": Law("a*cosh(x/a)+c", {"x": (-2, 2)}, {"a": (1, 3), "c": (0, 1)}, "y"),
+    "Nernst": Law(
+        "E+s*T*log(q)",
+        {"T": (280, 320), "q": (0.1, 10)},
+        {"E": (0.5, 1.5), "s": (0.001, 0.004)},
+        "y",
+    ),
+    "diode": Law("I*(exp(V/n)-1)", {"V": (0, 3)}, {"I": (0.1, 0.5), "n": (0.5, 1)}, "y"),
+}
+LAWS = {**FIRST, **SECOND}
+
 
 def TASKS() -> Iterator[dict[str, Any]]:
     """All laws with each noise; their rows are those of seed 0."""
@@ -144,8 +249,8 @@ def PARAMETERS() -> dict[str, Any]:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """How many laws were found with each noise, and the seconds that took."""
-    return table.groupby("noise").agg(
+    """How many laws of each list were found with each noise, and the seconds that took."""
+    return table.groupby(["list", "noise"]).agg(
         laws=("law", "size"),
         right_form=("right_form", "sum"),
         cpu_seconds=("cpu_seconds", "median"),
@@ -168,6 +273,7 @@ def run(law: str, noise: float, seed: int) -> dict[str, Any]:
     n_own = model.solution_.constant.count(False)
     plain = n_own <= len(given.constants) or has_true_form(model.equation_, data)
     return {
+        "list": "first" if law in FIRST else "second",
         "true_law": given.form,
         "right_form": holds and plain,
         "holds_the_law": holds,

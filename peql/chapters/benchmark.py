@@ -87,12 +87,13 @@ def misses(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def unseen(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each law that the search was never tuned on, and whether its form was found."""
+    """Each law of the lists written down beforehand, the last list first; was its form found?"""
     table = {}
-    for (name, law), own in rows.groupby(["law", "true_law"]):
+    last_first = rows.groupby(["list", "law", "true_law"])
+    for (listed, name, law), own in sorted(last_first, key=lambda each: each[0][0], reverse=True):
         found = own.set_index("noise")["right_form"].map({True: "found", False: "missed"})
-        written = inline(parsed(str(law)))
-        table[name] = {"its form": written, **{f"{z:.0%} noise": found[z] for z in found.index}}
+        seen = {f"{z:.0%} noise": found[z] for z in found.index}
+        table[name] = {"its form": inline(parsed(str(law))), **seen, "list": listed}
     return pd.DataFrame.from_dict(table, orient="index")
 
 
