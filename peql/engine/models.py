@@ -40,6 +40,10 @@ SMALL_ARGUMENT = 1.0  # of sin or tanh: a straight line may be as good
 SPARE = 2  # constants over the limit that reduction may yet find to be shared or none
 GIVEN = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1.5, -1.5)  # of a weight that determines a coefficient
 PROMISING = 25.0  # a change predicted to cost more than this is not tried
+# Where a coefficient is determined by a weight, the error rises by chance alone; more than so many
+# standard deviations of that and it is not: the criterion would trade an error that shows in
+# every experiment for a constant of each, and write an approximation down.
+BY_CHANCE = 4.0
 
 Kind = str  # of a coefficient: "free" or "shared"
 
@@ -90,6 +94,13 @@ class Judge:
     def interpolates(self, m: Model) -> bool:
         """Whether too many constants are left for the rows of a step."""
         return m.n_free > MOST_CONSTANTS * np.median(self.rows.count)
+
+    def refutes(self, new: Model, m: Model) -> bool:
+        """Whether ``new`` has a larger error than having fewer constants than ``m`` explains."""
+        floor = (self.floor * self.rows.count).sum()
+        rise = self.rows.count.sum() * np.log((new.sse.sum() + floor) / (m.sse.sum() + floor))
+        fewer = (m.n_free - new.n_free) * len(m.sse) + m.n_shared - new.n_shared
+        return bool(rise > fewer + BY_CHANCE * np.sqrt(2 * fewer))
 
     def solved(self, m: Model, iterations: int = 12) -> Model:
         m = solve(m, self.rows, iterations, self.floor)
@@ -370,6 +381,7 @@ class Change:
 
     model: Model
     cost: float
+    certain: bool = False  # to be made only if the rows do not speak against it
 
 
 def compact(m: Model) -> Model:
@@ -466,14 +478,14 @@ def changes(m: Model, judge: Judge) -> list[Change]:
     def propose(new: Model, contrast: np.ndarray, number: float | None) -> None:
         predict(new, rise(contrast, number))
 
-    def predict(new: Model, more: np.ndarray) -> None:
+    def predict(new: Model, more: np.ndarray, certain: bool = False) -> None:
         guess = replace(new, sse=m.sse + np.nan_to_num(more, nan=np.inf))
         count = rows.count
         score = information(
             guess.sse / count, count, guess.n_free, guess.n_shared, guess.size, judge.floor, SPARE
         )
         if score < m.score + PROMISING:
-            found.append(Change(new, score))
+            found.append(Change(new, score, certain))
 
     def unit(i: int) -> np.ndarray:
         return np.eye(p + k)[i]
@@ -493,7 +505,7 @@ def changes(m: Model, judge: Judge) -> list[Change]:
                 slope = np.zeros_like(theta)
                 slope[:, p + i] = 1 / factor
                 slope[:, j] = -exponent * v / m.w[:, j]
-                predict(_given(m, i, j, exponent, v), excess(v, slope, None))
+                predict(_given(m, i, j, exponent, v), excess(v, slope, None), certain=True)
         for j in range(i + 1, k):
             if m.kinds[j] == "shared":
                 continue
@@ -608,7 +620,7 @@ def reduced(m: Model, judge: Judge, out_of_time=lambda: False) -> Model:
                 continue
             tried.add(key)
             new = judge.solved(new)
-            if new.score < m.score:
+            if new.score < m.score and not (change.certain and judge.refutes(new, m)):
                 m = new
                 break
             if out_of_time():
