@@ -91,6 +91,18 @@ def test_a_square_below_a_fraction_is_not_multiplied_out():
     assert sympy.simplify(sympy.nsimplify(model.equation_ / (a / (x + b) ** 2))) == 1
 
 
+def test_a_coefficient_that_nearly_follows_from_another_is_one_of_its_own():
+    """Of two that fall together, one would do but for errors that every step shows."""
+    rng = np.random.default_rng(300)
+    x = rng.uniform(0.2, 4, (16, 40, 1))
+    fall = np.linspace(0, 1, 16)[:, None]
+    a, b = 0.9 - 0.36 * fall, 3.2 * np.exp(-fall) * np.where(fall < 0.5, 1, 0.6)
+    y = a * x[..., 0] ** 2 + b * x[..., 0] + 0.17 * rng.standard_normal((16, 40))
+    best = search(SimpleNamespace(x=x, y=y, mask=np.ones_like(y)), progress=False)[0]
+    assert (best.n_free, best.n_shared) == (2, 0)
+    assert best.formula.n_features == 1 and best.size < 6
+
+
 def test_constants_shared_by_all_steps_are_marked():
     law, low, high, *_ = LAWS["free fall"]
     best = search(points(law, low, high), progress=False)[0]
