@@ -256,8 +256,12 @@ class Grammar:
         if "exp" in self.names:
             growth = Apply("exp", scaled(x))
             nested += [Term((Power(moved(growth), k),)) for k in (2.0, 3.0)]  # Morse, Bertalanffy
+            # A catenary, a fin, a tunnel: both exponentials of one rate.
+            found.append(Term((growth, Apply("exp", Scale(Scale(x, -1.0), 0)))))
             if "reciprocal" in self.names:  # Bose and Fermi: a number in the place of a weight
                 nested += [Term((Apply("reciprocal", Shift(growth, k)),)) for k in (-1.0, 1.0)]
+                # a soliton, the slope of a logistic
+                nested.append(Term((Times(growth, Power(moved(growth), -2.0)),)))
         if "sqrt" in self.names and "reciprocal" in self.names:
             found += [Term((Power(moved(g), -0.5),)) for g in self.arguments(i)[:2]] + [
                 Term((Power(moved(x), -2.0),))
@@ -301,8 +305,13 @@ class Grammar:
             for t in on_x:
                 if len(t.columns) == 1:
                     found.append(Term(tuple(times(t.columns[0], c) for c in wave.columns)))
-            gauss = Apply("exp", scaled(Power(x, 2.0)))
-            found.append(Term(tuple(times(gauss, c) for c in wave.columns)))
+            envelopes = [g for g in factors if _vanishes(g)]
+            if "exp" in self.names:
+                envelopes.append(Apply("exp", scaled(Power(x, 2.0))))
+                found.append(Term(tuple(times(envelopes[-1], c) for c in wave.columns)))
+            # A wave on what falls off as it does: diffraction, fringes in a beam.
+            for g in envelopes:
+                found.append(Term((*(times(g, c) for c in wave.columns), g)))
         return found
 
     def balanced(self, i: int) -> list[Term]:
@@ -403,7 +412,10 @@ class Grammar:
             for others in ([k for k in everything if k not in own], list(everything)):
                 law = self.power_law(others)
                 if law is not None and n_weights(law) + t.n_weights <= 5:
-                    found.append(Term(tuple(times(c, law) for c in t.columns)))
+                    columns = tuple(times(c, law) for c in t.columns)
+                    found.append(Term(columns))
+                    if len(columns) == 2 and not own & set(others):  # a wave on its mean
+                        found.append(Term((*columns, law.shifted(t.n_weights))))
         if depth >= 2 and len(everything) <= FEW_FEATURES:
             for i in everything:
                 law = self.power_law([k for k in everything if k != i])

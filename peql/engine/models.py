@@ -102,6 +102,10 @@ class Judge:
         fewer = (m.n_free - new.n_free) * len(m.sse) + m.n_shared - new.n_shared
         return bool(rise > fewer + BY_CHANCE * np.sqrt(2 * fewer))
 
+    def is_exact(self, m: Model) -> bool:
+        """Whether every step fits to rounding error."""
+        return bool((m.sse <= 10 * self.floor * self.rows.count).all())
+
     def solved(self, m: Model, iterations: int = 12) -> Model:
         m = solve(m, self.rows, iterations, self.floor)
         return replace(m, score=self.score(m))
@@ -475,24 +479,24 @@ def changes(m: Model, judge: Judge) -> list[Change]:
             number = float((v / variance).sum() / (1 / variance).sum())
         return (v - number) ** 2 / variance
 
-    def propose(new: Model, contrast: np.ndarray, number: float | None) -> None:
-        predict(new, rise(contrast, number))
+    def propose(new: Model, contrast: np.ndarray, number: float | None, anyway=False) -> None:
+        predict(new, rise(contrast, number), anyway=anyway)
 
-    def predict(new: Model, more: np.ndarray, certain: bool = False) -> None:
+    def predict(new: Model, more: np.ndarray, certain: bool = False, anyway: bool = False) -> None:
         guess = replace(new, sse=m.sse + np.nan_to_num(more, nan=np.inf))
         count = rows.count
         score = information(
             guess.sse / count, count, guess.n_free, guess.n_shared, guess.size, judge.floor, SPARE
         )
-        if score < m.score + PROMISING:
+        if anyway or score < m.score + PROMISING:
             found.append(Change(new, score, certain))
 
     def unit(i: int) -> np.ndarray:
         return np.eye(p + k)[i]
 
     for i in range(k):
-        if k > 1:
-            propose(_without(m, i), unit(p + i), 0.0)
+        if k > 1:  # the last digits of an exact fit predict nothing
+            propose(_without(m, i), unit(p + i), 0.0, anyway=judge.is_exact(m))
         if m.kinds[i] == "shared":
             continue
         kinds = (*m.kinds[:i], "shared", *m.kinds[i + 1 :])
@@ -513,8 +517,8 @@ def changes(m: Model, judge: Judge) -> list[Change]:
                 for sign in (1.0, -1.0):
                     equal = Plus(m.columns[i], m.columns[j], sign)
                     propose(_joined(m, i, j, equal), unit(p + j) - sign * unit(p + i), 0.0)
-            elif len(c) > 1:
-                # Of other units: their ratio is a constant of its own, shared by all steps.
+            if len(c) > 1:
+                # Their ratio may be a constant of its own, shared by all steps.
                 a, b = sorted((i, j), key=lambda q: (m.columns[q].size(), repr(m.columns[q])))
                 ratio = float(np.median(c[:, b] / c[:, a]))
                 if np.isfinite(ratio) and ratio:

@@ -246,7 +246,7 @@ def _search(
             best = sorted((s for s in states if s.sse.sum() <= exact), key=lambda s: s.score)[:6]
             solved = (m for s in best for m in to_models(s, judge))
             # With as many constants as rows anything is exact: that ends no search.
-            models += [m for m in solved if np.isfinite(m.score) and is_exact(m, judge)]
+            models += [m for m in solved if np.isfinite(m.score) and judge.is_exact(m)]
             if any(not judge.doubts(m) for m in models):
                 break
         if not models:
@@ -293,7 +293,7 @@ def or_nothing(models: list[Model], pool: list[State], judge: Judge) -> list[Mod
 
 def candidate(m: Model, rows: Rows, judge: Judge) -> Candidate:
     """A model solved at all steps and rows, as a formula."""
-    score, exact = m.score, is_exact(m, judge)
+    score, exact = m.score, judge.is_exact(m)
     full = on_all_steps(m, rows, judge)
     formula, weights, constant = write(full, rows)
     error = full.sse / rows.count
@@ -415,8 +415,3 @@ def to_reduce(models: list[Model], judge: Judge) -> list[Model]:
         *sorted(models, key=hopeful)[: MOST_REDUCED // 2],
     ]
     return list({id(m): m for m in best}.values())
-
-
-def is_exact(m: Model, judge: Judge) -> bool:
-    """Whether every step fits to rounding error."""
-    return bool((m.sse <= 10 * judge.floor * judge.rows.count).all())
