@@ -26,12 +26,12 @@ from ..engine.criterion import CONSISTENT, information
 from ..engine.moves import as_found, as_trained, fewer_terms, polish, reduced, refine
 from ..engine.products import DEGREE, by_step, sums_of_products
 from ..engine.rows import Arranged, arrange
-from ..engine.search import search
 from ..engine.solver import PRECISION, Fit, Points, mean_squared_error
 from ..engine.threads import one_thread
 from ..engine.training import PAPER, Schedule, train
 from ..equation.reading import number, structure
 from ..nn.network import SymbolicNetwork
+from ..search.search import search
 from ..solution import Solution
 from ._solved import Solved
 from .checks import check_table, check_target, column_indices, dates_as_days, numbers

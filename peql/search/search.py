@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from tqdm import tqdm
 
-from .criterion import CONSISTENT, floor, information
+from ..engine.criterion import CONSISTENT, floor, information
+from ..engine.formula import Formula
 from .expressions import Expression, One, Rows, Work, X, show, simplify
-from .formula import Formula
 from .models import (
     Judge,
     Model,

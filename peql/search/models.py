@@ -12,8 +12,8 @@ from itertools import combinations
 
 import numpy as np
 
+from ..engine.criterion import DOUBT, MOST_CONSTANTS, information
 from ..primitives import FREQUENCY
-from .criterion import DOUBT, MOST_CONSTANTS, information
 from .dimensions import alike, is_number, of_weight
 from .expressions import (
     Apply,

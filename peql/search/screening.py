@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .criterion import floor, information
+from ..engine.criterion import floor, information
 from .expressions import Expression, One, Rows
 from .grammar import Grammar, Term, starts, telling
 from .varpro import descend, errors, evaluated, exchange, project

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..engine.formula import Edge, Edges, Formula, Unit
 from ..primitives import get
 from .expressions import (
     Apply,
@@ -20,7 +21,6 @@ from .expressions import (
     X,
     factors,
 )
-from .formula import Edge, Edges, Formula, Unit
 from .models import Model
 
 LARGEST_EXPONENT = 150.0  # of a factor that goes to a coefficient; the guard of exp is at 177
