@@ -23,17 +23,9 @@ from tqdm import tqdm
 from ..engine.criterion import CONSISTENT, floor, information
 from ..engine.formula import Formula
 from .expressions import Expression, One, Rows, Work, X, show, simplify
-from .models import (
-    Judge,
-    Model,
-    as_written,
-    compact,
-    in_order,
-    reduced,
-    rewritten,
-    solve,
-    with_phases,
-)
+from .models import Judge, Model, compact, solve
+from .notation import as_written, in_order, rewritten, with_phases
+from .reduction import reduced
 from .screening import EXACT, State, screen, variance
 from .varpro import coefficients, descend, errors, exchange
 from .writing import write
