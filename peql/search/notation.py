@@ -34,20 +34,8 @@ def with_phases(columns: Sequence[Expression], w: np.ndarray, c: np.ndarray):
             wave = waves[0]
             twin = simplify(substituted(columns[k], wave, Apply("cos", wave.g)))
             if columns[k + 1] == twin:
-                phase = np.arctan2(c[:, k + 1], c[:, k]) * FULL_TURN / (2 * np.pi)
-                amplitude = np.hypot(c[:, k], c[:, k + 1])
-                # One branch for all steps: the phases as near to each other as can be.
-                flip = _apart(phase, FULL_TURN) > _apart(phase, FULL_TURN / 2) + 1e-9
-                if flip:
-                    middle = _circular_mean(phase, FULL_TURN / 2)
-                    half = np.round((phase - middle) / (FULL_TURN / 2))
-                    phase = phase - half * FULL_TURN / 2
-                    amplitude = amplitude * np.where(half % 2 == 0, 1.0, -1.0)
-                else:
-                    middle = _circular_mean(phase, FULL_TURN)
-                    phase = phase - np.round((phase - middle) / FULL_TURN) * FULL_TURN
-                n = w.shape[1]
-                moved = Apply("sin", Shift(wave.g, n))
+                amplitude, phase = _on_one_branch(c[:, k], c[:, k + 1])
+                moved = Apply("sin", Shift(wave.g, w.shape[1]))
                 columns[k] = substituted(columns[k], wave, moved)
                 w = np.concatenate([w, phase[:, None]], axis=1)
                 c[:, k] = amplitude
@@ -57,12 +45,26 @@ def with_phases(columns: Sequence[Expression], w: np.ndarray, c: np.ndarray):
     return tuple(columns), w, c
 
 
+def _on_one_branch(sine: np.ndarray, cosine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Amplitude and phase at each step, the phases as near to each other as can be."""
+    phase = np.arctan2(cosine, sine) * FULL_TURN / (2 * np.pi)
+    amplitude = np.hypot(sine, cosine)
+    if _apart(phase, FULL_TURN) > _apart(phase, FULL_TURN / 2) + 1e-9:  # with either sign
+        middle = _circular_mean(phase, FULL_TURN / 2)
+        half = np.round((phase - middle) / (FULL_TURN / 2))
+        return amplitude * np.where(half % 2 == 0, 1.0, -1.0), phase - half * FULL_TURN / 2
+    middle = _circular_mean(phase, FULL_TURN)
+    return amplitude, phase - np.round((phase - middle) / FULL_TURN) * FULL_TURN
+
+
 def _circular_mean(v: np.ndarray, period: float) -> float:
+    """The middle of what repeats itself."""
     turn = np.exp(2j * np.pi * v / period).mean()
     return float(np.angle(turn) * period / (2 * np.pi))
 
 
 def _apart(v: np.ndarray, period: float) -> float:
+    """The farthest from that."""
     middle = _circular_mean(v, period)
     rest = v - middle
     return float(np.abs(rest - np.round(rest / period) * period).max())

@@ -26,6 +26,7 @@ from .expressions import (
     Scale,
     Shift,
     Times,
+    Weight,
     nodes,
     simplify,
     substituted,
@@ -98,107 +99,151 @@ def _holds(n: Expression, j: int) -> bool:
 
 def changes(m: Model, judge: Judge) -> list[Change]:
     """Every smaller model one constraint away, the cheapest by linear prediction first."""
-    rows = judge.rows
-    with np.errstate(all="ignore"):
-        _, c, _, slopes, _ = linearised(m, rows, m.w, m.c)
-    inner, columns = slopes
-    p, k = inner.shape[1], columns.shape[1]
-    jacobian = np.concatenate([inner, columns], axis=1)
-    size = np.sqrt(dot(jacobian, jacobian)) + 1e-150
-    scaled = jacobian / size[..., None]
-    normal = scaled @ scaled.swapaxes(1, 2)
-    if not np.isfinite(normal).all():
+    prediction = Prediction(m, judge)
+    if not prediction.finite:
         return []
-    covariance = np.linalg.pinv(normal, rcond=1e-15, hermitian=True)
-    covariance = covariance / size[..., None] / size[:, None]
-    theta = np.concatenate([m.w, c], axis=1)
-    found: list[Change] = []
+    predicted = (*_of_coefficients(m, prediction), *_of_weights(m, prediction))
+    found = [change for change in predicted if change.cost < m.score + PROMISING]
+    found += [Change(new, m.score) for new in _straightened(m, judge.rows)]
+    return sorted(found, key=lambda change: change.cost)
 
-    def rise(contrast: np.ndarray, number: float | None) -> np.ndarray:
-        """What each step's sse rises by if contrast·θ is ``number``, or the same everywhere."""
-        return excess(theta @ contrast, np.broadcast_to(contrast, theta.shape), number)
 
-    def excess(v: np.ndarray, slope: np.ndarray, number: float | None) -> np.ndarray:
-        """The same of any function ``v`` (step,) of θ with its ``slope`` (step, θ)."""
-        variance = np.maximum(np.einsum("si,sij,sj->s", slope, covariance, slope), 1e-300)
+class Prediction:
+    """What a constraint on the numbers of ``m`` costs, from the slopes at its solution.
+
+    The numbers, θ, are the weights and after them the coefficients of each step.
+    """
+
+    def __init__(self, m: Model, judge: Judge):
+        self.m, self.judge = m, judge
+        with np.errstate(all="ignore"):
+            _, self.c, _, (inner, columns), _ = linearised(m, judge.rows, m.w, m.c)
+        self.theta = np.concatenate([m.w, self.c], axis=1)
+        jacobian = np.concatenate([inner, columns], axis=1)
+        size = np.sqrt(dot(jacobian, jacobian)) + 1e-150
+        scaled = jacobian / size[..., None]
+        normal = scaled @ scaled.swapaxes(1, 2)
+        self.finite = bool(np.isfinite(normal).all())
+        if self.finite:
+            covariance = np.linalg.pinv(normal, rcond=1e-15, hermitian=True)
+            self.covariance = covariance / size[..., None] / size[:, None]
+
+    def weight(self, j: int) -> np.ndarray:
+        """The contrast that is weight j."""
+        return np.eye(self.theta.shape[1])[j]
+
+    def coefficient(self, i: int) -> np.ndarray:
+        """The contrast that is the coefficient of column i."""
+        return self.weight(self.m.w.shape[1] + i)
+
+    def change(self, new: Model, contrast: np.ndarray, number: float | None) -> Change:
+        """To ``new``, where contrast·θ is ``number``, or where it is None the same everywhere."""
+        slope = np.broadcast_to(contrast, self.theta.shape)
+        return self.curved(new, self.theta @ contrast, slope, number)
+
+    def curved(
+        self,
+        new: Model,
+        v: np.ndarray,
+        slope: np.ndarray,
+        number: float | None,
+        certain: bool = False,
+    ) -> Change:
+        """The same for any function of θ: its values ``v`` (step,) and ``slope`` (step, θ)."""
+        variance = np.einsum("si,sij,sj->s", slope, self.covariance, slope)
+        variance = np.maximum(variance, 1e-300)
         if number is None:
             number = float((v / variance).sum() / (1 / variance).sum())
-        return (v - number) ** 2 / variance
+        rise = np.nan_to_num((v - number) ** 2 / variance, nan=np.inf)
+        count, floor = self.judge.rows.count, self.judge.floor
+        error = (self.m.sse + rise) / count
+        cost = information(error, count, new.n_free, new.n_shared, new.size, floor, SPARE)
+        return Change(new, cost, certain)
 
-    def propose(new: Model, contrast: np.ndarray, number: float | None) -> None:
-        predict(new, rise(contrast, number))
 
-    def predict(new: Model, more: np.ndarray, certain: bool = False) -> None:
-        guess = replace(new, sse=m.sse + np.nan_to_num(more, nan=np.inf))
-        count = rows.count
-        score = information(
-            guess.sse / count, count, guess.n_free, guess.n_shared, guess.size, judge.floor, SPARE
-        )
-        if score < m.score + PROMISING:
-            found.append(Change(new, score, certain))
-
-    def unit(i: int) -> np.ndarray:
-        return np.eye(p + k)[i]
-
-    for i in range(k):
-        if k > 1:
-            propose(_without(m, i), unit(p + i), 0.0)
+def _of_coefficients(m: Model, prediction: Prediction) -> Iterator[Change]:
+    """A column left out; its coefficient shared, given by a weight, or tied to another's."""
+    for i in range(len(m.columns)):
+        own = prediction.coefficient(i)
+        if len(m.columns) > 1:
+            yield prediction.change(_without(m, i), own, 0.0)
         if m.kinds[i] == "shared":
             continue
         kinds = (*m.kinds[:i], "shared", *m.kinds[i + 1 :])
-        propose(replace(m, kinds=kinds), unit(p + i), None)
-        if len(c) > 1:
-            for j, exponent in _given_by(m, i):
-                # r·w**q in the place of a coefficient: b·x/(x + b), sqrt(b)·x/sqrt(x**2 + b).
-                factor = np.abs(m.w[:, j]) ** exponent
-                v = c[:, i] / factor
-                slope = np.zeros_like(theta)
-                slope[:, p + i] = 1 / factor
-                slope[:, j] = -exponent * v / m.w[:, j]
-                predict(_given(m, i, j, exponent, v), excess(v, slope, None), certain=True)
-        for j in range(i + 1, k):
+        yield prediction.change(replace(m, kinds=kinds), own, None)
+        several = len(m.c) > 1  # steps
+        if several:
+            yield from _given_by_a_weight(m, i, prediction)
+        for j in range(i + 1, len(m.columns)):
             if m.kinds[j] == "shared":
                 continue
             if alike(m.columns[i], m.columns[j]):
                 for sign in (1.0, -1.0):
                     equal = Plus(m.columns[i], m.columns[j], sign)
-                    propose(_joined(m, i, j, equal), unit(p + j) - sign * unit(p + i), 0.0)
-            elif len(c) > 1:
-                # Of other units: their ratio is a constant of its own, shared by all steps.
-                a, b = sorted((i, j), key=lambda q: (m.columns[q].size(), repr(m.columns[q])))
-                ratio = float(np.median(c[:, b] / c[:, a]))
-                if np.isfinite(ratio) and ratio:
-                    both = Mix(m.columns[a], m.columns[b], p)
-                    new = replace(_joined(m, a, b, both), shared=(*m.shared, True))
-                    new = replace(new, w=np.concatenate([m.w, np.full((len(c), 1), ratio)], 1))
-                    propose(new, unit(p + b) - ratio * unit(p + a), 0.0)
-    places = [
-        [of_weight(n) for column in m.columns for n in nodes(column) if _holds(n, j)][:1]
-        for j in range(p)
+                    contrast = prediction.coefficient(j) - sign * own
+                    yield prediction.change(_joined(m, i, j, equal), contrast, 0.0)
+            elif several:
+                yield from _in_a_ratio(m, i, j, prediction)
+
+
+def _given_by_a_weight(m: Model, i: int, prediction: Prediction) -> Iterator[Change]:
+    """r·w**q in the place of a coefficient: b·x/(x + b), sqrt(b)·x/sqrt(x**2 + b)."""
+    for j, exponent in _given_by(m, i):
+        factor = np.abs(m.w[:, j]) ** exponent
+        v = prediction.c[:, i] / factor
+        slope = np.zeros_like(prediction.theta)
+        slope[:, m.w.shape[1] + i] = 1 / factor
+        slope[:, j] = -exponent * v / m.w[:, j]
+        yield prediction.curved(_given(m, i, j, exponent, v), v, slope, None, certain=True)
+
+
+def _in_a_ratio(m: Model, i: int, j: int, prediction: Prediction) -> Iterator[Change]:
+    """Columns of different units: their ratio is a constant of its own, shared by all steps."""
+    a, b = sorted((i, j), key=lambda q: (m.columns[q].size(), repr(m.columns[q])))
+    n_weights = m.w.shape[1]
+    ratio = float(
+        np.median(prediction.theta[:, n_weights + b] / prediction.theta[:, n_weights + a])
+    )
+    if np.isfinite(ratio) and ratio:
+        both = Mix(m.columns[a], m.columns[b], m.w.shape[1])
+        w = np.concatenate([m.w, np.full((len(m.w), 1), ratio)], axis=1)
+        new = replace(_joined(m, a, b, both), w=w, shared=(*m.shared, True))
+        contrast = prediction.coefficient(b) - ratio * prediction.coefficient(a)
+        yield prediction.change(new, contrast, 0.0)
+
+
+def _of_weights(m: Model, prediction: Prediction) -> Iterator[Change]:
+    """A weight that is a plain number, shared, or tied to another."""
+    n = m.w.shape[1]
+    units = [
+        [of_weight(node) for column in m.columns for node in nodes(column) if _holds(node, j)][:1]
+        for j in range(n)
     ]
-    for j in range(p):
+    for j in range(n):
+        own = prediction.weight(j)
         for number in dict.fromkeys(_nice(m, j)):
-            fixed = tuple(
-                column.changed(
-                    lambda w, j=j, number=number: number if w == j and isinstance(w, int) else w
-                )
-                for column in m.columns
-            )
-            propose(compact(replace(m, columns=fixed)), unit(j), number)
+            yield prediction.change(_fixed(m, j, number), own, number)
         if not m.shared[j]:
             shared = (*m.shared[:j], True, *m.shared[j + 1 :])
-            propose(replace(m, shared=shared), unit(j), None)
-        for i in range(p):
-            if i == j or m.shared[i] != m.shared[j] or places[i] != places[j]:
+            yield prediction.change(replace(m, shared=shared), own, None)
+        for i in range(n):
+            if i == j or m.shared[i] != m.shared[j] or units[i] != units[j]:
                 continue
             for ratio in (1.0, -1.0, 2.0, -2.0):
                 if abs(ratio) == 1 and i > j:
                     continue
                 tied = _tied(m, i, j, ratio)
                 if tied is not None:
-                    propose(tied, unit(j) - ratio * unit(i), 0.0)
-    found += [Change(new, m.score) for new in _straightened(m, judge.rows)]
-    return sorted(found, key=lambda change: change.cost)
+                    yield prediction.change(tied, own - ratio * prediction.weight(i), 0.0)
+
+
+def _fixed(m: Model, j: int, number: float) -> Model:
+    """Weight j as a number of the form."""
+
+    def fix(w: Weight) -> Weight:
+        return number if isinstance(w, int) and w == j else w
+
+    return compact(replace(m, columns=tuple(column.changed(fix) for column in m.columns)))
 
 
 def _given_by(m: Model, i: int) -> Iterator[tuple[int, float]]:
