@@ -1,32 +1,45 @@
-"""Expressions of a few inner weights, their values and slopes for many starts and steps at once.
+"""Expressions of a few inner weights: small trees.
 
-An expression is a small tree. ``w`` in it is the position of an inner weight, or a number that is
-part of the form. Values are (start, step, point), inner weights (start, step, weight).
+``w`` in a tree is the position of an inner weight, or a number that is part of the form.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from dataclasses import dataclass, fields, replace
 
-import numpy as np
-import sympy
-
-from ..primitives import FREQUENCY, Primitive, get
+from ..primitives import FREQUENCY
 
 Weight = int | float  # int: the position of an inner weight; float: a number of the form
 
-QUARTER_TURN = math.pi / 2 / FREQUENCY  # of the argument of sin
-PER_CALL = 4000  # numbers that could be computed while a call to NumPy begins, roughly
-FAR_FROM_ZERO = 5.0  # ranges away from 0; from there on exp and sin take centred arguments
-
-
+FULL_TURN = 2 * math.pi / FREQUENCY  # the argument of sin after which it repeats
+EXPONENTS = {"reciprocal": -1.0, "square": 2.0, "sqrt": 0.5}  # of primitives that are powers
 PLAIN_EXPONENTS = (3.0, 4.0, -2.0, -0.5, 1.5)
 
 
 class Expression:
-    """A node; the classes below are all there are."""
+    """A node; the classes below are all there are.
+
+    Trees are looked up often: what they are compared by is computed once. A weight's position is
+    not a number of the form: 2 == 2.0, x**w2 is not x**2.
+    """
+
+    def _key(self) -> tuple[int, tuple]:
+        known = self.__dict__.get("_known_key")
+        if known is None:
+            own = (getattr(self, name) for name in self.__match_args__)  # type: ignore[attr-defined]
+            parts = (type(self).__name__, isinstance(getattr(self, "w", None), int), *own)
+            known = hash(parts), parts
+            object.__setattr__(self, "_known_key", known)
+        return known
+
+    def __hash__(self) -> int:
+        return self._key()[0]
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, type(self)) and self._key() == other._key()
 
     def parts(self) -> tuple[Expression, ...]:
         return tuple(v for v in vars(self).values() if isinstance(v, Expression))
@@ -61,14 +74,14 @@ class Expression:
         return self.changed(lambda w: w + by if isinstance(w, int) else w)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class X(Expression):
     """Feature ``i``."""
 
     i: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scale(Expression):
     """w·g; inside exp and sin of a feature far from zero, w·(g - centre)."""
 
@@ -81,7 +94,7 @@ class Scale(Expression):
         return self.g.size() if _is(self.w, 1.0) else 2 + self.g.size()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shift(Expression):
     """g + w."""
 
@@ -92,7 +105,7 @@ class Shift(Expression):
         return self.g.size() if _is(self.w, 0.0) else 2 + self.g.size()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mix(Expression):
     """g + w·h."""
 
@@ -105,7 +118,7 @@ class Mix(Expression):
         return 1 + (0 if bare else 2) + self.g.size() + self.h.size()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Power(Expression):
     """g**w of a positive g, or with a whole or half number as ``w``."""
 
@@ -113,16 +126,13 @@ class Power(Expression):
     w: Weight
 
     def size(self) -> int:
-        if isinstance(self.w, float) and self.w == 1.0:
+        if _is(self.w, 1.0):
             return self.g.size()
-        if isinstance(self.w, int) or self.w in PLAIN_EXPONENTS:
-            return (
-                1 if isinstance(self.w, float) and self.w in (2.0, -1.0, 0.5) else 2
-            ) + self.g.size()
-        return 3 + self.g.size()  # 5/3 is one of many numbers
+        plain = isinstance(self.w, int) or self.w in PLAIN_EXPONENTS
+        return (2 if plain else 3) + self.g.size()  # 5/3 is one of many numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Apply(Expression):
     """A primitive of one argument."""
 
@@ -133,7 +143,7 @@ class Apply(Expression):
         return (3 if self.name == "tanh" else 1) + self.g.size()  # tanh is a ratio of exponentials
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Times(Expression):
     """g·h."""
 
@@ -145,7 +155,7 @@ class Times(Expression):
         return 1 + self.g.size() + self.h.size() - divides  # g/h is one operation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plus(Expression):
     """g + sign·h: two columns whose coefficients are equal or opposite."""
 
@@ -154,215 +164,9 @@ class Plus(Expression):
     sign: float = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class One(Expression):
     """The constant column."""
-
-
-def _remember_hash(kind: type) -> None:
-    """Trees are looked up often: what they are compared by is computed once.
-
-    A weight's position is not a number of the form: 2 == 2.0, x**w2 is not x**2.
-    """
-    names = [f.name for f in fields(kind)]
-
-    def key(self) -> tuple[int, tuple]:
-        known = self.__dict__.get("_key")
-        if known is None:
-            own = (getattr(self, name) for name in names)
-            parts = (kind.__name__, isinstance(getattr(self, "w", None), int), *own)
-            known = hash(parts), parts
-            object.__setattr__(self, "_key", known)
-        return known
-
-    def cached(self) -> int:
-        return key(self)[0]
-
-    def equal(self, other: object) -> bool:
-        return self is other or (type(other) is kind and key(self) == key(other))
-
-    kind.__hash__ = cached  # type: ignore[method-assign, assignment]
-    kind.__eq__ = equal  # type: ignore[method-assign, assignment]
-
-
-for _kind in (X, Scale, Shift, Mix, Power, Apply, Times, Plus, One):
-    _remember_hash(_kind)
-
-
-@cache
-def _numpy_forms(primitive: Primitive):
-    """Value and slope as NumPy functions, from the SymPy form."""
-    g = sympy.Symbol("g", real=True)
-    form = primitive.sympy(g)
-    value = sympy.lambdify(g, form, "numpy")
-    if primitive.slope is not None:
-        return value, primitive.slope
-    slope = sympy.lambdify(g, sympy.diff(form, g), "numpy")
-    return value, lambda g, v: slope(g)
-
-
-@dataclass
-class Work:
-    """Numbers computed so far, and how many may be: the same on every machine, unlike seconds."""
-
-    limit: float = math.inf
-    done: float = 0.0
-
-    @property
-    def out(self) -> bool:
-        return self.done > self.limit
-
-
-@dataclass
-class Rows:
-    """Rows by step for evaluation: x (step, point, feature), y and mask (step, point)."""
-
-    x: np.ndarray
-    y: np.ndarray
-    mask: np.ndarray
-    cache: dict = field(default_factory=dict, repr=False)
-    centres: dict = field(default_factory=dict, repr=False)
-    work: Work = field(default_factory=Work, repr=False)
-
-    def __post_init__(self) -> None:
-        self.count = self.mask.sum(-1)
-        self.total = self.count.sum()
-
-    def centre(self, g: Expression) -> float:
-        """What exp and sin subtract from ``g``: 0 unless g is far from zero."""
-        if g not in self.centres:
-            v = value(g, self)
-            low, high = float(v.min()), float(v.max())
-            middle = (low + high) / 2
-            self.centres[g] = middle if abs(middle) > FAR_FROM_ZERO * (high - low) else 0.0
-        return self.centres[g]
-
-
-def value(g: Expression, rows: Rows) -> np.ndarray:
-    """An expression without weights, (step, point)."""
-    if g not in rows.cache:
-        rows.cache[g] = Evaluation(rows, np.zeros((1, len(rows.x), 0)), slopes=False).of(g)[0]
-        if rows.cache[g].ndim == 3:
-            rows.cache[g] = rows.cache[g][0]
-    return rows.cache[g]
-
-
-class Evaluation:
-    """Values and slopes of expressions at ``rows`` for weights (start, step, weight)."""
-
-    def __init__(self, rows: Rows, w: np.ndarray, slopes: bool = True):
-        self.rows, self.w, self.slopes = rows, w, slopes
-        self.bad = np.zeros(w.shape[:2], dtype=bool)  # out of domain
-        self.met: dict[Expression, tuple] = {}
-
-    def _weight(self, w: Weight):
-        return self.w[:, :, w, None] if isinstance(w, int) else w
-
-    def of(self, g: Expression) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-        """The value and, by the weight's position, the slopes."""
-        if g in self.met:
-            return self.met[g]
-        if g in self.rows.cache:
-            return self.rows.cache[g], {}
-        result = self._compute(g)
-        self.rows.work.done += PER_CALL + result[0].size * (1 + len(result[1]))
-        if not result[1] and not g.weights():
-            self.rows.cache[g] = result[0]
-        else:
-            self.met[g] = result
-        return result
-
-    def _same_sign(self, v: np.ndarray) -> None:
-        good = (v.min(-1) > 0) | (v.max(-1) < 0)
-        self.bad |= ~good
-
-    def _compute(self, g: Expression):
-        if isinstance(g, X):
-            return self.rows.x[..., g.i], {}
-        if isinstance(g, One):
-            return np.ones(self.rows.y.shape), {}
-        if isinstance(g, Apply):
-            return self._apply(g)
-        if isinstance(g, Power):
-            return self._power(g)
-        v, dv = self.of(g.parts()[0])
-        w = self._weight(getattr(g, "w", 0.0))
-        if isinstance(g, Scale):
-            slopes = {k: w * d for k, d in dv.items()}
-            if isinstance(g.w, int):
-                slopes[g.w] = slopes[g.w] + v if g.w in slopes else v
-            return w * v, slopes
-        if isinstance(g, Shift):
-            slopes = dict(dv)
-            if isinstance(g.w, int):
-                slopes[g.w] = slopes[g.w] + 1.0 if g.w in slopes else np.ones_like(v[..., :1])
-            return v + w, slopes
-        u, du = self.of(g.parts()[1])
-        if isinstance(g, Mix):
-            slopes = _sum(dv, {k: w * d for k, d in du.items()})
-            if isinstance(g.w, int):
-                slopes = _sum(slopes, {g.w: u})
-            return v + w * u, slopes
-        if isinstance(g, Times):
-            return v * u, _sum({k: d * u for k, d in dv.items()}, {k: v * d for k, d in du.items()})
-        if isinstance(g, Plus):
-            return v + g.sign * u, _sum(dv, {k: g.sign * d for k, d in du.items()})
-        raise TypeError(g)
-
-    def _apply(self, g: Apply):
-        primitive = get(g.name)
-        inner = g.g
-        v, dv = self.of(inner)
-        core = inner.g if isinstance(inner, Shift) else inner
-        if primitive.redundant_shift and isinstance(core, Scale) and not core.g.weights():
-            centre = self.rows.centre(core.g)
-            if centre:
-                v = v - self._weight(core.w) * centre
-                dv = {k: d - centre if k == core.w else d for k, d in dv.items()}
-        if primitive.domain != "real":
-            self._same_sign(v)
-        form, slope = _numpy_forms(primitive)
-        result = form(v)
-        if not self.slopes or not dv:
-            return result, {}
-        s = slope(v, result)
-        return result, {k: s * d for k, d in dv.items()}
-
-    def _power(self, g: Power):
-        v, dv = self.of(g.g)
-        w = self._weight(g.w)
-        if isinstance(g.w, float):
-            if g.w < 0 or g.w != int(g.w):
-                self._same_sign(v)
-            base = np.abs(v) if g.w != int(g.w) else v
-            result = base * base if g.w == 2 else 1.0 / base if g.w == -1 else base**g.w
-            if not self.slopes or not dv:
-                return result, {}
-            s = g.w * result / v
-            return result, {k: s * d for k, d in dv.items()}
-        self._same_sign(v)
-        if dv:
-            log = np.log(np.abs(v))
-        else:
-            key = Apply("log", g.g)
-            if key not in self.rows.cache:
-                self.rows.cache[key] = np.log(np.abs(v))
-            log = self.rows.cache[key]
-        centre = self.rows.centre(Apply("log", g.g)) if not dv else 0.0
-        if centre:
-            log = log - centre
-        result = np.exp(w * log)
-        if not self.slopes:
-            return result, {}
-        slopes = {k: result * w / v * d for k, d in dv.items()}
-        return result, _sum(slopes, {g.w: result * log})
-
-
-def _sum(a: dict, b: dict) -> dict:
-    out = dict(a)
-    for k, v in b.items():
-        out[k] = out[k] + v if k in out else v
-    return out
 
 
 def simplify(g: Expression) -> Expression:
@@ -372,44 +176,37 @@ def simplify(g: Expression) -> Expression:
     Power(g=X(i=0), w=-1.0)
     """
     parts = [simplify(part) for part in g.parts()]
-    if isinstance(g, Apply):
-        inner = parts[0]
-        exponent = {"reciprocal": -1.0, "square": 2.0, "sqrt": 0.5}.get(g.name)
-        if g.name == "identity":
-            return inner
-        if exponent is not None:
-            return (
-                simplify(Power(inner, exponent))
-                if not isinstance(inner, Power)
-                else _raised(inner, exponent)
-            )
-        if g.name == "exp" and isinstance(inner, Scale) and _is(inner.w, 0.0):
-            return One()
-        log = inner.g if isinstance(inner, Scale) else None
-        if g.name == "exp" and isinstance(log, Apply) and log.name == "log":
-            return _raised(log.g, inner.w)  # type: ignore[attr-defined]
-        if (
-            g.name == "sin"
-            and isinstance(inner, Shift)
-            and (isinstance(inner.w, float) and abs(inner.w) == QUARTER_TURN)
-        ):
-            return Apply("cos", inner.g)  # up to a sign, which the coefficient takes
-        return Apply(g.name, inner)
-    if isinstance(g, Scale):
-        return parts[0] if g.w == 1.0 and isinstance(g.w, float) else Scale(parts[0], g.w)
-    if isinstance(g, Shift):
-        return parts[0] if g.w == 0.0 and isinstance(g.w, float) else Shift(parts[0], g.w)
-    if isinstance(g, Mix):
-        if isinstance(g.w, float) and g.w == 0.0:
-            return parts[0]
-        return Mix(parts[0], parts[1], g.w)
-    if isinstance(g, Power):
-        return _raised(parts[0], g.w)
-    if isinstance(g, Times):
-        return _product(parts[0], parts[1])
-    if isinstance(g, Plus):
-        return Plus(parts[0], parts[1], g.sign)
+    match g:
+        case Apply():
+            return _applied(g.name, parts[0])
+        case Scale():
+            return parts[0] if _is(g.w, 1.0) else Scale(parts[0], g.w)
+        case Shift():
+            return parts[0] if _is(g.w, 0.0) else Shift(parts[0], g.w)
+        case Mix():
+            return parts[0] if _is(g.w, 0.0) else Mix(parts[0], parts[1], g.w)
+        case Power():
+            return _raised(parts[0], g.w)
+        case Times():
+            return _product(parts[0], parts[1])
+        case Plus():
+            return Plus(parts[0], parts[1], g.sign)
     return g
+
+
+def _applied(name: str, g: Expression) -> Expression:
+    if name == "identity":
+        return g
+    if name in EXPONENTS:
+        return _raised(g, EXPONENTS[name])
+    if name == "exp" and isinstance(g, Scale):
+        if _is(g.w, 0.0):
+            return One()
+        if isinstance(g.g, Apply) and g.g.name == "log":
+            return _raised(g.g.g, g.w)
+    if name == "sin" and isinstance(g, Shift) and g.w in (FULL_TURN / 4, -FULL_TURN / 4):
+        return Apply("cos", g.g)  # up to a sign, which the coefficient takes
+    return Apply(name, g)
 
 
 def _is(w: Weight, number: float) -> bool:
@@ -425,8 +222,6 @@ def _raised(g: Expression, w: Weight) -> Expression:
         whole = g.w == int(g.w) and g.w % 2 == 0 and (g.w * w) % 2 != 0
         if not whole:  # the root of a square is a magnitude
             return _raised(g.g, g.w * w)
-    if isinstance(g, Apply) and g.name == "exp" and isinstance(w, float) and isinstance(g.g, Scale):
-        return Power(g, w)
     return Power(g, w)
 
 

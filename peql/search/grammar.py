@@ -15,13 +15,12 @@ import numpy as np
 from scipy.stats import qmc
 
 from ..primitives import FREQUENCY, Primitive, get
+from .evaluation import Evaluation, Rows
 from .expressions import (
     Apply,
-    Evaluation,
     Expression,
     Mix,
     Power,
-    Rows,
     Scale,
     Shift,
     Times,

@@ -7,17 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..engine.criterion import DOUBT, MOST_CONSTANTS, information
-from .expressions import (
-    Apply,
-    Evaluation,
-    Expression,
-    Rows,
-    nodes,
-    simplify,
-)
+from .evaluation import Evaluation, Rows
+from .expressions import FULL_TURN, Apply, Expression, nodes, simplify
 from .varpro import descend, dot, project
 
-FULL_TURN = 0.5  # the argument of sin after which it repeats: 2π/FREQUENCY
 SPARE = 2  # constants over the limit that reduction may yet find to be shared or none
 # Where a coefficient is determined by a weight, the error rises by chance alone; more than so many
 # standard deviations of that and it is not: the criterion would trade an error that shows in

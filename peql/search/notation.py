@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from .expressions import (
+    FULL_TURN,
     Apply,
     Expression,
     One,
@@ -21,7 +22,7 @@ from .expressions import (
     simplify,
     substituted,
 )
-from .models import FULL_TURN, Model
+from .models import Model
 
 
 def with_phases(columns: Sequence[Expression], w: np.ndarray, c: np.ndarray):

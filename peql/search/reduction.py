@@ -14,15 +14,15 @@ import numpy as np
 from ..engine.criterion import information
 from ..primitives import FREQUENCY
 from .dimensions import alike, is_number, of_weight
+from .evaluation import Evaluation, Rows
 from .expressions import (
+    FULL_TURN,
     Apply,
-    Evaluation,
     Expression,
     Mix,
     One,
     Plus,
     Power,
-    Rows,
     Scale,
     Shift,
     Times,
@@ -31,7 +31,7 @@ from .expressions import (
     simplify,
     substituted,
 )
-from .models import FULL_TURN, SPARE, Judge, Model, compact, linearised
+from .models import SPARE, Judge, Model, compact, linearised
 from .varpro import dot
 
 EXPONENTS = sorted({k / 2 for k in range(-24, 25)} | {k / 3 for k in range(-12, 13)})

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engine.criterion import floor, information
-from .expressions import Expression, One, Rows
+from .evaluation import Rows
+from .expressions import Expression, One
 from .grammar import Grammar, Term, starts, telling
 from .varpro import descend, errors, evaluated, exchange, project
 

@@ -22,7 +22,8 @@ from tqdm import tqdm
 
 from ..engine.criterion import CONSISTENT, floor, information
 from ..engine.formula import Formula
-from .expressions import Expression, One, Rows, Work, X, show, simplify
+from .evaluation import Rows, Work
+from .expressions import Expression, One, X, show, simplify
 from .models import Judge, Model, compact, solve
 from .notation import as_written, in_order, rewritten, with_phases
 from .reduction import reduced

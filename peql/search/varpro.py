@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .expressions import Evaluation, Expression, Rows
+from .evaluation import Evaluation, Rows
+from .expressions import Expression
 
 DEPENDENT = 1e-10  # a column with less of its norm beyond the others adds nothing
 CANCELLED = 1e-2  # a column with less of its norm left has lost digits: it is projected once more

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..engine.formula import Edge, Edges, Formula, Unit
 from ..primitives import get
+from .evaluation import Rows
 from .expressions import (
     Apply,
     Expression,
@@ -13,7 +14,6 @@ from .expressions import (
     One,
     Plus,
     Power,
-    Rows,
     Scale,
     Shift,
     Times,
