@@ -10,7 +10,8 @@ import numpy as np
 from ..engine.criterion import floor, information
 from .evaluation import Rows
 from .expressions import Expression, One
-from .grammar import Grammar, Term, starts, telling
+from .grammar import Grammar, Term
+from .starts import starts
 from .varpro import descend, errors, evaluated, exchange, project
 
 DESCENTS = 3  # starts at each step that are followed
@@ -316,6 +317,27 @@ def variance(rows: Rows) -> float:
     """Of y over all rows."""
     mean = (rows.y * rows.mask).sum() / rows.total
     return float((((rows.y - mean) ** 2) * rows.mask).sum() / rows.total)
+
+
+def telling(rows: Rows, most: int) -> list[int]:
+    """The features that matter most in a quadratic fit of all steps, y in units of each step's."""
+    n = rows.x.shape[-1]
+    if n <= most:
+        return list(range(n))
+    there = rows.mask > 0
+    z = rows.x[there]
+    z = (z - z.mean(0)) / (z.std(0) + 1e-300)
+    centred = [
+        (y[m] - y[m].mean()) / (y[m].std() or 1.0) for y, m in zip(rows.y, there, strict=True)
+    ]
+    pairs = [(i, j) for i in range(n) for j in range(i, n)]
+    columns = [*z.T, *(z[:, i] * z[:, j] - (z[:, i] * z[:, j]).mean() for i, j in pairs)]
+    c = np.linalg.lstsq(np.stack(columns, axis=1), np.concatenate(centred), rcond=1e-6)[0] ** 2
+    weight = c[:n].copy()
+    for (i, j), share in zip(pairs, c[n:], strict=True):
+        weight[i] += share
+        weight[j] += share * (i != j)
+    return sorted(np.argsort(-weight)[:most].tolist())
 
 
 def screen(rows: Rows, kinds, max_terms: int, max_depth: int, seed: int) -> Iterator[list[State]]:
