@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from ..engine.criterion import DOUBT, MOST_CONSTANTS, information
 from .evaluation import Evaluation, Rows
 from .expressions import FULL_TURN, Apply, Expression, nodes, simplify
-from .varpro import descend, dot, project
+from .varpro import Projection, descend, dot, project
 
 SPARE = 2  # constants over the limit that reduction may yet find to be shared or none
 # Where a coefficient is determined by a weight, the error rises by chance alone; more than so many
@@ -99,8 +100,19 @@ def _barely_waves(m: Model, rows: Rows) -> int:
     return sum(bool(turn < FULL_TURN / 2) for turn in seen)
 
 
-def linearised(m: Model, rows: Rows, w: np.ndarray, c: np.ndarray, slopes: bool = True):
-    """The residual with free coefficients projected out; c completed; slopes (step, k, point)."""
+class Linear(NamedTuple):
+    """A model at some weights: what it leaves of y, and how that changes with its numbers."""
+
+    sse: np.ndarray  # (step,)
+    c: np.ndarray  # (step, column), the free ones at their best
+    residual: np.ndarray  # (step, point)
+    by_weight: np.ndarray  # slopes (step, weight, point)
+    by_coefficient: np.ndarray  # (step, column, point)
+    projection: Projection | None  # on the columns whose coefficients are free
+
+
+def linearised(m: Model, rows: Rows, w: np.ndarray, c: np.ndarray, slopes: bool = True) -> Linear:
+    """``m`` with the weights ``w`` and, where they are shared, the coefficients ``c``."""
     evaluation = Evaluation(rows, w[None], slopes)
     pairs = [evaluation.of(column) for column in m.columns]
     values = [np.broadcast_to(np.asarray(v), (1, *rows.y.shape))[0] * rows.mask for v, _ in pairs]
@@ -118,78 +130,66 @@ def linearised(m: Model, rows: Rows, w: np.ndarray, c: np.ndarray, slopes: bool 
         residual = projection.residual
     sse = dot(residual, residual)
     sse = np.where(evaluation.bad[0] | ~np.isfinite(sse), np.inf, sse)
-    if not slopes:
-        return sse, c, residual, None, None
-    n = w.shape[-1]
-    jacobian = np.zeros((len(w), n, rows.y.shape[-1]))
-    for k, (_, d) in enumerate(pairs):
+    jacobian = np.zeros((len(w), w.shape[-1], rows.y.shape[-1]))
+    for k, (_, d) in enumerate(pairs if slopes else ()):
         for j, slope in d.items():
             slope = np.broadcast_to(np.asarray(slope), (1, *rows.y.shape))[0]
             jacobian[:, j] += c[:, k, None] * slope
     jacobian *= rows.mask[:, None]
-    columns = np.stack(values, axis=1)
-    return sse, c, residual, (jacobian, columns), projection
+    return Linear(sse, c, residual, jacobian, np.stack(values, axis=1), projection)
 
 
 def solve(m: Model, rows: Rows, iterations: int = 12, floor: np.ndarray | float = 0.0) -> Model:
     """Levenberg–Marquardt over all steps at once; shared constants have one value."""
-    w, c = m.w.copy(), m.c.copy()
-    for j, shared in enumerate(m.shared):
-        if shared:
-            w[:, j] = np.median(w[:, j])
+    shared_w = [j for j, shared in enumerate(m.shared) if shared]
     shared_c = [k for k, kind in enumerate(m.kinds) if kind == "shared"]
-    for k, kind in enumerate(m.kinds):
-        if kind == "shared":
-            c[:, k] = np.median(c[:, k])
-    local = [j for j, shared in enumerate(m.shared) if not shared]
-    common = [j for j, shared in enumerate(m.shared) if shared]
+    own_w = [j for j, shared in enumerate(m.shared) if not shared]
+    w, c = m.w.copy(), m.c.copy()
+    w[:, shared_w], c[:, shared_c] = np.median(w[:, shared_w], 0), np.median(c[:, shared_c], 0)
     goal = (floor * rows.count).sum()
     with np.errstate(all="ignore"):
-        sse, c, residual, slopes, projection = linearised(m, rows, w, c)
-        if not common and not shared_c:  # each step by itself, at its own pace
-            if local:
+        here = linearised(m, rows, w, c)
+        if not shared_w and not shared_c:  # each step by itself, at its own pace
+            if own_w:
                 w = descend(m.columns, rows, w[None], iterations, floor * rows.count)[0][0]
-                sse, c, *_ = linearised(m, rows, w, c, slopes=False)
-            return replace(m, w=w, c=c, sse=sse)
+                here = linearised(m, rows, w, c, slopes=False)
+            return replace(m, w=w, c=here.c, sse=here.sse)
         damping, idle = 1e-4, 0
         for _ in range(iterations):
-            total = sse.sum()
+            total = here.sse.sum()
             if idle >= 2 or total <= 1e-6 * goal or not np.isfinite(total):
                 break
-            inner, columns = slopes
-            own, glob = inner[:, local], np.concatenate([inner[:, common], columns[:, shared_c]], 1)
-            if projection is not None:
-                for q in projection.basis:
-                    own = own - (own @ q[..., None]) * q[:, None]
-                    glob = glob - (glob @ q[..., None]) * q[:, None]
-            own_step, glob_step = _arrow(own, glob, residual, damping)
-            new_w, new_c = w.copy(), c.copy()
-            new_w[:, local] += own_step
-            new_w[:, common] += glob_step[: len(common)]
-            new_c[:, shared_c] += glob_step[len(common) :]
+            own = here.by_weight[:, own_w]
+            common = (here.by_weight[:, shared_w], here.by_coefficient[:, shared_c])
+            own_step, common_step = _arrow(here, own, np.concatenate(common, 1), damping)
+            new_w, new_c = w.copy(), here.c.copy()
+            new_w[:, own_w] += own_step
+            new_w[:, shared_w] += common_step[: len(shared_w)]
+            new_c[:, shared_c] += common_step[len(shared_w) :]
             trial = linearised(m, rows, new_w, new_c)
-            if trial[0].sum() < total:
-                gain = 1 - trial[0].sum() / total
-                idle = 0 if gain > 1e-4 else idle + 1
-                w = new_w
-                sse, c, residual, slopes, projection = trial
+            if trial.sse.sum() < total:
+                idle = 0 if 1 - trial.sse.sum() / total > 1e-4 else idle + 1
+                w, here = new_w, trial
                 damping = max(damping * 0.1, 1e-12)
             else:
                 damping *= 10
                 idle += damping > 1e3
-    return replace(m, w=w, c=c, sse=sse)
+    return replace(m, w=w, c=here.c, sse=here.sse)
 
 
-def _arrow(own, glob, residual, damping):
+def _arrow(here: Linear, own: np.ndarray, glob: np.ndarray, damping: float):
     """A damped Gauss–Newton step where some unknowns belong to a step and some to all."""
+    for q in here.projection.basis if here.projection is not None else ():
+        own = own - (own @ q[..., None]) * q[:, None]
+        glob = glob - (glob @ q[..., None]) * q[:, None]
     own_size = np.sqrt(dot(own, own)) + 1e-150  # (step, local)
     glob_size = np.sqrt(dot(glob, glob).sum(0)) + 1e-150
     own, glob = own / own_size[..., None], glob / glob_size[:, None]
     a = own @ own.swapaxes(1, 2) + (damping + 1e-14) * np.eye(own.shape[1])
     b = own @ glob.swapaxes(1, 2)
     d = (glob @ glob.swapaxes(1, 2)).sum(0) + (damping + 1e-14) * np.eye(glob.shape[1])
-    f = (own @ residual[..., None])[..., 0]
-    g = (glob @ residual[..., None])[..., 0].sum(0)
+    f = (own @ here.residual[..., None])[..., 0]
+    g = (glob @ here.residual[..., None])[..., 0].sum(0)
     if not all(np.isfinite(v).all() for v in (a, b, d, f, g)):
         return np.zeros_like(own_size), np.zeros_like(glob_size)
     solved = np.linalg.solve(a, np.concatenate([b, f[..., None]], axis=-1))

@@ -117,9 +117,10 @@ class Prediction:
     def __init__(self, m: Model, judge: Judge):
         self.m, self.judge = m, judge
         with np.errstate(all="ignore"):
-            _, self.c, _, (inner, columns), _ = linearised(m, judge.rows, m.w, m.c)
-        self.theta = np.concatenate([m.w, self.c], axis=1)
-        jacobian = np.concatenate([inner, columns], axis=1)
+            here = linearised(m, judge.rows, m.w, m.c)
+        self.c = here.c
+        self.theta = np.concatenate([m.w, here.c], axis=1)
+        jacobian = np.concatenate([here.by_weight, here.by_coefficient], axis=1)
         size = np.sqrt(dot(jacobian, jacobian)) + 1e-150
         scaled = jacobian / size[..., None]
         normal = scaled @ scaled.swapaxes(1, 2)

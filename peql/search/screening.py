@@ -107,12 +107,11 @@ class Screen:
         w: np.ndarray,
         sse: np.ndarray,
         iterations: int = 14,
-        descents: int = DESCENTS,
         last: bool = True,
     ) -> State:
         """Follow the best starts at each step; then each step tries what the others found."""
         columns = with_constant(terms)
-        best = np.argsort(sse, axis=0)[:descents]
+        best = np.argsort(sse, axis=0)[:DESCENTS]
         chosen = np.take_along_axis(w, best[..., None], axis=0)
         goal = self.floor * self.rows.count
         new_w, new = descend(columns, self.rows, chosen, iterations, goal)

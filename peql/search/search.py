@@ -194,7 +194,7 @@ def search(
         models = [reduced(m, judge, lambda: rows.work.out) for m in to_reduce(models, judge)]
     except KeyboardInterrupt:
         interrupted = True
-        warnings.warn("interrupted: the best formula so far is kept", stacklevel=2)
+        warnings.warn("interrupted: the best formula so far is kept", stacklevel=3)
         if not models:
             models = [m for s in chosen(pool, few)[:4] for m in to_models(s, judge)]
     finally:
