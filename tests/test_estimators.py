@@ -224,7 +224,7 @@ def test_best_trial_is_by_validation_and_simplicity(validation, complexity, best
             "criterion": 0.0,
         }
     )
-    assert estimators._choose(trials, exact=1e-22) == best
+    assert estimators.choose(trials, exact=1e-22) == best
 
 
 def test_rows_are_held_out_and_never_the_test_set(f1):

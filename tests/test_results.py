@@ -167,7 +167,7 @@ def test_methods_count_for_those_who_use_them(copied):
 
 def test_what_is_never_entered_does_not_count_and_may_not_be_entered(copied, monkeypatch):
     before = engines()
-    edit(copied / "engine" / "search.py", "FINALISTS = 32", "FINALISTS = 33")
+    edit(copied / "search" / "search.py", "FINALISTS = 32", "FINALISTS = 33")
     assert results.engine("classbench") != before["classbench"]
     assert results.engine("analytic") == before["analytic"]
     monkeypatch.undo()

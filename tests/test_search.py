@@ -12,10 +12,10 @@ import peql
 from peql import primitives
 from peql.datasets import load, load_measured
 from peql.datasets.measured import TABLES
-from peql.engine import search as search_module
-from peql.engine import varpro
 from peql.engine.criterion import information
-from peql.engine.search import search
+from peql.search import search as search_module
+from peql.search import varpro
+from peql.search.search import search
 
 
 def points(law, low, high, n_steps=6, n_rows=60, noise=0.0, seed=300):
@@ -118,7 +118,7 @@ def test_interrupted_the_best_so_far_is_returned(monkeypatch):
             raise KeyboardInterrupt
         return ""
 
-    monkeypatch.setattr("peql.engine.search.told", told)
+    monkeypatch.setattr("peql.search.search.told", told)
     law, low, high, *_ = LAWS["decay"]
     with pytest.warns(UserWarning, match="interrupted"):
         best = search(points(law, low, high, noise=0.01), progress=False)[0]

@@ -27,7 +27,7 @@ from peql.columns import select
 from peql.engine.formula import Formula, Unit
 from peql.engine.moves import as_found, polish
 from peql.engine.rows import arrange
-from peql.estimators.tabular import Outcome, _same_function
+from peql.estimators.outcomes import Outcome, same_function
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +97,8 @@ def test_numbers_that_only_fit_noise_make_no_other_form(bend):
         start = np.full((3, formula.n_weights), 0.1)
         fit = as_found(formula, start, (False,) * formula.n_weights, arranged.points)
         found.append(Outcome(polish(fit, arranged.points), arranged, "search", 0.0, 0.0))
-    assert _same_function(*found) == (bend == 0)
-    assert not _same_function(*reversed(found)) or bend == 0
+    assert same_function(*found) == (bend == 0)
+    assert not same_function(*reversed(found)) or bend == 0
 
 
 def test_a_rival_within_the_margin_is_named_and_refuses(data, monkeypatch):

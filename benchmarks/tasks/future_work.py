@@ -15,7 +15,7 @@ from peql.chapters import future
 SECONDS = 5
 NEVER = [
     *(("peql.estimators.tabular", f"_SymbolicRegressor.{m}") for m in ("_searched", "_summed")),
-    ("peql.engine.search", "search"),
+    ("peql.search.search", "search"),
     ("peql.engine.products", "sums_of_products"),
 ]
 

@@ -12,9 +12,9 @@ import torch
 from numpy.polynomial import Polynomial
 from tqdm import tqdm
 
-from ..engine.search import search
 from ..engine.solver import Points
 from ..equation.reading import number, read
+from ..search.search import search
 from ..solution import Solution
 from .breaks import find_breaks
 

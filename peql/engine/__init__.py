@@ -1,1 +1,1 @@
-"""The engine: formulas, the criterion and the search over forms."""
+"""The engine: rows by step, training, the formula, its solver, the moves and the criterion."""

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
+from .solver import PRECISION
+
 NODE = 3.0  # price of a node of the form: twice the logarithm of the four or five likely choices
 DOUBT = 10.0  # price of what a scientist would doubt: a pole just beyond the data, half a wave
-PRECISION = 1e-22  # mean squared error, relative to y's variance, below which a fit is exact
-ROUNDING = 1e-30  # the same relative to y's mean square: what float64 leaves of an offset
+ROUNDING = 1e-30  # an error, relative to y's mean square, that float64 leaves of an offset
 MOST_CONSTANTS = 0.5  # constants of a step, as a share of its rows; more would interpolate
 CONSISTENT = 10.0  # a formula this near to the best is also consistent: odds of exp(-5)
 

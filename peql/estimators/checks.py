@@ -1,4 +1,4 @@
-"""What is wrong with a user's table is said before anything is computed from it."""
+"""What is wrong with a user's table or images is said before anything is computed from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from pandas.api.types import is_complex_dtype, is_numeric_dtype
+from torch import Tensor, nn
 
 from .._suggest import unknown_name
 from ..columns import days
@@ -181,3 +183,48 @@ def _check_size(values: np.ndarray, names: Sequence[str]) -> None:
                 f"{name} holds numbers up to {size:.1g}: expected at most {LARGEST:g} and at "
                 f"least {1 / LARGEST:g}, so give it in other units"
             )
+
+
+# --- images ----------------------------------------------------------------------------------
+
+
+def check_images(images: Any) -> Tensor:
+    """Images (row, image, ...) as a tensor, after saying what is wrong with them."""
+    pictures = torch.as_tensor(np.asarray(images, dtype=np.float32))
+    if pictures.ndim < 3:
+        raise ValueError(
+            f"images has shape {tuple(pictures.shape)}: expected (row, image, ...), also where a "
+            "row has one image; images[:, None] adds that dimension"
+        )
+    if not pictures.isfinite().all():
+        raise ValueError("images has values that are NaN or infinity: drop those rows or fill them")
+    return pictures
+
+
+def check_column(name: str, values: Any) -> np.ndarray:
+    """Numbers (row,), after saying what is wrong with them."""
+    column = np.asarray(values, dtype=np.float64)
+    if column.ndim != 1:
+        raise ValueError(f"{name} has shape {column.shape}: expected one number a row, (row,)")
+    if not np.isfinite(column).all():
+        raise ValueError(f"{name} has values that are NaN or infinity: drop those rows")
+    return column
+
+
+@torch.no_grad()
+def check_encoder(encoder: nn.Module, pictures: Tensor) -> int:
+    """Try the encoder on a few images; the number of its latent variables."""
+    few = pictures[:4].flatten(0, 1)
+    try:
+        z = encoder.eval()(few)
+    except Exception as error:
+        raise ValueError(
+            f"the encoder failed on images of shape {tuple(few.shape)}, (row, ...): {error}"
+        ) from error
+    if not isinstance(z, Tensor) or z.ndim != 2 or len(z) != len(few):
+        shape = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
+        raise ValueError(
+            f"the encoder makes {shape} of images of shape {tuple(few.shape)}: expected "
+            f"({len(few)}, latent), a row of latent variables for each"
+        )
+    return z.shape[1]

@@ -42,6 +42,7 @@ from ..nn.network import SymbolicNetwork
 from ..nn.weights import MetaWeights, StackedWeights
 from ..solution import Solution
 from ._solved import Solved
+from .checks import check_column, check_encoder, check_images
 
 HALF = 0.5  # the head sees half of a latent of unit variance: about [-1, 1], as it is made for
 GATE_RATE = 1e-2
@@ -119,8 +120,8 @@ class EncodedRegressor(BaseEstimator):
         self._check_parameters()
         self.varying_name_ = str(getattr(t, "name", None) or "t")
         target = str(getattr(y, "name", None) or "y")
-        pictures, t = _check_images(images), _check_column("t", t)
-        y = _check_column("y", y)
+        pictures, t = check_images(images), check_column("t", t)
+        y = check_column("y", y)
         if not len(pictures) == len(t) == len(y):
             raise ValueError(
                 f"images has {len(pictures)} rows, t {len(t)} and y {len(y)}: expected as many "
@@ -137,7 +138,7 @@ class EncodedRegressor(BaseEstimator):
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             encoder = self._make_encoder()
-            self.n_latent_ = _check_encoder(encoder, pictures)
+            self.n_latent_ = check_encoder(encoder, pictures)
             self.latent_network_ = Latent(encoder, self.n_latent_)
             self._fit_head(rows, torch.Generator().manual_seed(seed + 1))
         self.latent_network_.eval()
@@ -212,7 +213,7 @@ class EncodedRegressor(BaseEstimator):
     def latent(self, images: Any) -> np.ndarray:
         """The latent variables (row, image × latent) of ``images`` (row, image, ...)."""
         check_is_fitted(self, "latent_network_")
-        pictures = _check_images(images)
+        pictures = check_images(images)
         if tuple(pictures.shape[1:]) != self.image_shape_:
             raise ValueError(
                 f"images has rows of shape {tuple(pictures.shape[1:])}: expected "
@@ -232,7 +233,7 @@ class EncodedRegressor(BaseEstimator):
         return torch.from_numpy(2 * (t - low) / (high - low) - 1 if high > low else 0 * t)[:, None]
 
     def _check_prediction(self, images: Any, t: Any) -> tuple[Tensor, np.ndarray]:
-        z, t = torch.from_numpy(self.latent(images)), _check_column("t", t)
+        z, t = torch.from_numpy(self.latent(images)), check_column("t", t)
         if len(z) != len(t):
             raise ValueError(f"images has {len(z)} rows and t {len(t)}: expected as many of each")
         return z, t
@@ -408,7 +409,7 @@ class _EncodedSymbolic(Solved, EncodedRegressor):
 
     def score(self, images: Any, t: Any, y: Any) -> float:
         """The share of y's variance that is explained, R²."""
-        return float(r2_score(_check_column("y", y), self.predict(images, t)))
+        return float(r2_score(check_column("y", y), self.predict(images, t)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -501,43 +502,3 @@ def _latent_names(n_images: int, n_latent: int) -> list[str]:
     if n_latent == 1:
         return images
     return [f"{image}_{k}" for image in images for k in range(1, n_latent + 1)]
-
-
-def _check_images(images: Any) -> Tensor:
-    pictures = torch.as_tensor(np.asarray(images, dtype=np.float32))
-    if pictures.ndim < 3:
-        raise ValueError(
-            f"images has shape {tuple(pictures.shape)}: expected (row, image, ...), also where a "
-            "row has one image; images[:, None] adds that dimension"
-        )
-    if not pictures.isfinite().all():
-        raise ValueError("images has values that are NaN or infinity: drop those rows or fill them")
-    return pictures
-
-
-def _check_column(name: str, values: Any) -> np.ndarray:
-    column = np.asarray(values, dtype=np.float64)
-    if column.ndim != 1:
-        raise ValueError(f"{name} has shape {column.shape}: expected one number a row, (row,)")
-    if not np.isfinite(column).all():
-        raise ValueError(f"{name} has values that are NaN or infinity: drop those rows")
-    return column
-
-
-@torch.no_grad()
-def _check_encoder(encoder: nn.Module, pictures: Tensor) -> int:
-    """Try the encoder on a few images; the number of its latent variables."""
-    few = pictures[:4].flatten(0, 1)
-    try:
-        z = encoder.eval()(few)
-    except Exception as error:
-        raise ValueError(
-            f"the encoder failed on images of shape {tuple(few.shape)}, (row, ...): {error}"
-        ) from error
-    if not isinstance(z, Tensor) or z.ndim != 2 or len(z) != len(few):
-        shape = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
-        raise ValueError(
-            f"the encoder makes {shape} of images of shape {tuple(few.shape)}: expected "
-            f"({len(few)}, latent), a row of latent variables for each"
-        )
-    return z.shape[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -13,32 +13,30 @@ import numpy as np
 import pandas as pd
 import sympy
 import torch
-from scipy.stats import chi2
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor
 from tqdm import tqdm
 
 from .. import primitives as P
 from .._suggest import unknown_name
-from ..engine.criterion import CONSISTENT, information
+from ..engine.criterion import CONSISTENT
 from ..engine.moves import as_found, as_trained, fewer_terms, polish, reduced, refine
-from ..engine.products import DEGREE, by_step, sums_of_products
+from ..engine.products import sums_of_products
 from ..engine.rows import Arranged, arrange
-from ..engine.search import search
-from ..engine.solver import PRECISION, Fit, Points, mean_squared_error
+from ..engine.solver import PRECISION, Fit, mean_squared_error
 from ..engine.threads import one_thread
 from ..engine.training import PAPER, Schedule, train
 from ..equation.reading import number, structure
 from ..nn.network import SymbolicNetwork
+from ..search.search import search
 from ..solution import Solution
 from ._solved import Solved
 from .checks import check_table, check_target, column_indices, dates_as_days, numbers
+from .outcomes import FieldRows, Outcome, choose, criterion, pooled, raw, same_function
 
 RESTARTS = 3  # times a trial that blew up begins again
 MOST_STEPS = 512  # of a batch
-SPARE = 0.05  # chance that noise gives additional numbers more to do, at which they are not spare
 METHODS = ("auto", "network", "search")
 PROTOCOLS = ("refined", "paper")
 MOST_FEATURES = 256  # at 100 the search takes a quarter of a minute, and its time goes with them
@@ -46,37 +44,6 @@ MOST_FEATURES = 256  # at 100 the search takes a quarter of a minute, and its ti
 
 class NothingFound(UserWarning):
     """The best equation is a constant: no column explains y."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a trial came to."""
-
-    fit: Fit
-    arranged: Arranged
-    method: str
-    seconds: float
-    held_out_error: float  # mean squared, scaled units
-    restarts: int = 0
-    trace: Sequence[Fit] = ()
-    last: bool = False  # nothing is to be tried after it
-
-
-@dataclass(frozen=True)
-class FieldRows:
-    """What rows of a field say of themselves in ``X.attrs``; see ``peql.datasets.from_field``."""
-
-    independent: float  # share of a step's rows
-    exact: float  # mean squared error of y that is none
-    degree: int  # factors of a product that may be formed
-
-    @classmethod
-    def of(cls, attrs: Mapping[str, Any], target: str) -> FieldRows | None:
-        if "independent" not in attrs:
-            return None
-        errors = attrs["error"]
-        error = float(errors.get(target, min(errors.values())))
-        return cls(attrs["independent"], error**2, 1 if attrs["products"] else DEGREE)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)  # writes a constructor that only stores
@@ -169,7 +136,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             [self._trial_row(o, s) for o, s in zip(outcomes, solutions, strict=True)]
         ).rename_axis("trial")
         self.n_iter_ = self.max_iter
-        self.best_trial_ = _choose(self.trials_, _raw(PRECISION, solutions[0]))
+        self.best_trial_ = choose(self.trials_, raw(PRECISION, solutions[0]))
         self.solution_ = solutions[self.best_trial_]
         best = outcomes[self.best_trial_]
         self.prunings_ = self._pruning_table([*best.trace, best.fit])
@@ -191,7 +158,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         Two ways to write the same function are not two forms.
         """
         best = outcomes[self.best_trial_]
-        other = [not _same_function(best, outcome) for outcome in outcomes]
+        other = [not same_function(best, outcome) for outcome in outcomes]
         table = self.trials_.assign(
             form=pd.Series([structure(s.equation, s.features) for s in solutions], dtype=object),
             difference=self.trials_["criterion"] - self.trials_["criterion"][self.best_trial_],
@@ -251,7 +218,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         exact, degree = self._field.exact / everything.scales.y**2, self._field.degree
         fits = sums_of_products(everything.points, self._field.independent, exact, degree)
         seconds = time.perf_counter() - started
-        held_out = [_pooled(polish(fit, part.points), part.held_out) for fit in fits]
+        held_out = [pooled(polish(fit, part.points), part.held_out) for fit in fits]
         return [
             Outcome(
                 *(fit, everything, "search", seconds, error),
@@ -286,7 +253,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         for one in found:
             fit = as_found(one.formula, one.weights, one.constant, points)
             fit = polish(reduced(fit, points) if self._field else fit, points)
-            held_out = _pooled(polish(fit, part.points), part.held_out)
+            held_out = pooled(polish(fit, part.points), part.held_out)
             seconds = time.perf_counter() - started
             last = one.interrupted or fit.exact(points)
             trace = fewer_terms(fit, points)
@@ -307,7 +274,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
             trace: list[Fit] = []
             fit = self._finish(network, arranged, trace)
             seconds = training_seconds + time.perf_counter() - started
-            held_out = _pooled(fit, arranged.held_out)
+            held_out = pooled(fit, arranged.held_out)
             outcomes.append(
                 Outcome(fit, arranged, "network", seconds, held_out, restarts[k], trace)
             )
@@ -518,9 +485,9 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         arranged = outcome.arranged
         return {
             "method": outcome.method,
-            "criterion": _criterion(outcome, self._field),
-            "train_error": _raw(_pooled(outcome.fit, arranged.points), solution),
-            "validation_error": _raw(outcome.held_out_error, solution),
+            "criterion": criterion(outcome, self._field),
+            "train_error": raw(pooled(outcome.fit, arranged.points), solution),
+            "validation_error": raw(outcome.held_out_error, solution),
             "complexity": sum(1 for _ in sympy.preorder_traversal(solution.equation)),
             "equation": str(solution.equation),
             "seconds": outcome.seconds,
@@ -537,7 +504,7 @@ class _SymbolicRegressor(Solved, RegressorMixin, BaseEstimator):
         for n, (error, fit) in sorted(best.items()):
             weights = fit.weights[..., 0].numpy()
             other = replace(self.solution_, formula=fit.formula, weights=weights)
-            row = {"train_error": _raw(error, other), "equation": str(other.equation)}
+            row = {"train_error": raw(error, other), "equation": str(other.equation)}
             rows.append({"weights": n, **row})
         return pd.DataFrame(rows)
 
@@ -687,76 +654,3 @@ class HEQL(_SymbolicRegressor):
     _points = 32
     _steps_per_batch = 64
     _pool_below = 12
-
-
-def _raw(scaled: float, solution: Solution) -> float:
-    """A squared error in raw units."""
-    return solution.scales.y * (solution.scales.y * scaled)  # y**2 may be out of range
-
-
-def _pooled(fit: Fit, points: Points) -> float:
-    """Mean squared error over all rows of all steps, scaled units."""
-    rows = points.mask.sum()
-    if rows == 0:
-        return float("nan")
-    per_step = mean_squared_error(fit.formula, fit.weights, points)
-    return float((per_step * points.count * (points.mask.sum(-1) > 0)).sum() / rows)
-
-
-def _same_function(one: Outcome, other: Outcome) -> bool:
-    """Whether two outcomes predict the same, up to a hundredth of what they leave unexplained.
-
-    Numbers that the other has in addition may fit as much of the noise as such numbers do: it is
-    then the one with spare numbers, a straight line as a·exp(b·x) + c with a small b.
-    """
-    points = one.arranged.points
-
-    def predicted(outcome: Outcome) -> Tensor:
-        rows, fit = outcome.arranged.points, outcome.fit
-        return fit.formula(rows.spread(fit.weights), rows.x) * rows.mask
-
-    n_rows = float(points.count.sum())
-    apart = float((predicted(one) - predicted(other)).square().sum()) / n_rows
-    spare = _n_numbers(other.fit) - _n_numbers(one.fit)
-    noise = one.fit.pooled_error(points) / max(n_rows - _n_numbers(one.fit), 1.0)
-    idle = float(chi2.isf(SPARE, spare)) * noise if spare > 0 else 0.0
-    same = max(1e-4 * one.fit.pooled_error(points), idle)
-    return apart <= same + 1e-15 * float(points.variance)
-
-
-def _n_numbers(fit: Fit) -> int:
-    """How many numbers were fitted: one for a constant weight, one at each t for another."""
-    n_constant = sum(fit.constant)
-    return n_constant + (len(fit.constant) - n_constant) * len(fit.weights) * fit.weights.shape[-1]
-
-
-def _criterion(outcome: Outcome, field: FieldRows | None) -> float:
-    """What decides between the search and a network, and which other forms are mentioned.
-
-    Of the rows of a field a share is independent, and each step has noise of its own.
-    """
-    fit, points = outcome.fit, outcome.arranged.points
-    n_shared = sum(fit.constant)
-    n_free = (len(fit.constant) - n_shared) * fit.weights.shape[-1]
-    error, rows, floor = fit.error.numpy(), points.count.numpy(), points.floor.numpy()
-    counted = n_free, n_shared, fit.formula.size
-    if field is None:
-        return information(error, rows, *counted, floor)
-    floor = np.maximum(floor, field.exact / outcome.arranged.scales.y**2)
-    return by_step(error, rows, np.maximum(field.independent * rows, 1), *counted, floor)
-
-
-def _choose(trials: pd.DataFrame, exact: float) -> int:
-    """The best by the criterion of what the search found and the best network.
-
-    Among networks that is the simplest whose validation error is about the smallest.
-    """
-    chosen = trials[trials["method"] == "search"]
-    networks = trials[trials["method"] == "network"]
-    if len(networks):
-        error = networks["validation_error"].fillna(networks["train_error"])
-        good = networks[error <= 2 * error.min() + exact].assign(error=error)
-        best = good.sort_values(["complexity", "error"]).index[0]
-        chosen = pd.concat([chosen, networks.loc[[best]]])
-    order = chosen.assign(place=chosen.index).sort_values("criterion", na_position="last")
-    return int(order["place"].to_numpy()[0])

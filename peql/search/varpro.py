@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .expressions import Evaluation, Expression, Rows
+from .evaluation import Evaluation, Rows
+from .expressions import Expression
 
 DEPENDENT = 1e-10  # a column with less of its norm beyond the others adds nothing
 CANCELLED = 1e-2  # a column with less of its norm left has lost digits: it is projected once more
@@ -30,7 +31,7 @@ class Projection:
 
     @property
     def sse(self) -> np.ndarray:
-        return _dot(self.residual, self.residual)
+        return dot(self.residual, self.residual)
 
     def coefficients(self) -> np.ndarray:
         """(start, step, k)."""
@@ -44,11 +45,12 @@ class Projection:
     def beyond(self, v: np.ndarray) -> np.ndarray:
         """The part of ``v`` orthogonal to the columns."""
         for q in self.basis:
-            v = v - _dot(q, v)[..., None] * q
+            v = v - dot(q, v)[..., None] * q
         return v
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Products along the last dimension, points, summed."""
     return np.einsum("...r,...r->...", a, b)
 
 
@@ -59,16 +61,16 @@ def project(columns: Sequence[np.ndarray], y: np.ndarray) -> Projection:
     basis: list[np.ndarray] = []
     triangle = np.zeros((*shape[:-1], k, k))
     for j, column in enumerate(columns):
-        norm = left = np.sqrt(_dot(column, column))
+        norm = left = np.sqrt(dot(column, column))
         v = column
         for again in range(2 if basis else 0):
             if again and not (left < CANCELLED * norm).any():
                 break
             for i, q in enumerate(basis):
-                h = _dot(q, v)
+                h = dot(q, v)
                 triangle[..., i, j] += h
                 v = v - h[..., None] * q
-            left = np.sqrt(_dot(v, v))
+            left = np.sqrt(dot(v, v))
         good = left > DEPENDENT * norm
         triangle[..., j, j] = np.where(good, left, np.inf)
         basis.append(v * np.where(good, 1 / np.where(good, left, 1.0), 0.0)[..., None])
@@ -76,7 +78,7 @@ def project(columns: Sequence[np.ndarray], y: np.ndarray) -> Projection:
     residual = np.broadcast_to(y, shape)
     for _ in range(2):
         for i, q in enumerate(basis):
-            h = _dot(q, residual)
+            h = dot(q, residual)
             share[..., i] += h
             residual = residual - h[..., None] * q
     return Projection(basis, triangle, share, residual)
@@ -149,7 +151,7 @@ def _slopes(columns: Sequence[Expression], rows: Rows, w: np.ndarray, slopes: bo
     values, derivatives, bad = evaluated(columns, rows, w, slopes)
     projection = project(values, rows.y)
     residual = projection.residual
-    sse = _dot(residual, residual)
+    sse = dot(residual, residual)
     sse = np.where(bad | ~np.isfinite(sse), np.inf, sse)
     if not slopes:
         return sse, None, None

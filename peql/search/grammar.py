@@ -12,31 +12,19 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 
 import numpy as np
-from scipy.stats import qmc
 
-from ..primitives import FREQUENCY, Primitive, get
+from ..primitives import Primitive, get, names
 from .expressions import (
     Apply,
-    Evaluation,
     Expression,
     Mix,
     Power,
-    Rows,
     Scale,
     Shift,
     Times,
     X,
 )
 
-STARTS = {0: 1, 1: 32, 2: 64, 3: 96}  # by the number of inner weights
-MOST_STARTS = 128
-SLOWEST = 0.2  # rate of exp, in units of 1/range
-EDGE = 0.05  # share of the rows, at either end, within which the fastest exp is gone
-CYCLES = 0.15, 12.0  # of sin, over the range
-OFFSETS = 0.01, 10.0  # distance of a pole or branch point from the data, in ranges
-STEEPEST = 13.0  # exponent; Lennard-Jones has 12. Half of the starts are within ±1.6
-GENTLE = 3.0  # exponent, where there are other weights to find
-RATIOS = 0.1, 10.0  # of the parts of a direction, in units of their ranges
 FEW_FEATURES = 3  # up to here every pair and triple of features is combined
 
 
@@ -141,10 +129,7 @@ class Grammar:
         self.together = list(range(self.n)) if together is None else sorted(together)
         self.positive = [bool((flat[:, i] > 0).all()) for i in range(self.n)]
         self.one_sign = [p or bool((flat[:, i] < 0).all()) for i, p in enumerate(self.positive)]
-        names = list(kinds) if kinds is not None else None
-        from ..primitives import names as registered
-
-        self.names = set(names if names is not None else registered())
+        self.names = set(names() if kinds is None else kinds)
         self.kinds = [get(name) for name in sorted(self.names)]
         self.nested: dict[int, list[Term]] = {}
 
@@ -225,6 +210,7 @@ class Grammar:
         return sorted(seen.values(), key=lambda t: (t.n_weights, t.size))
 
     def one_feature(self, i: int, depth: int) -> list[Term]:
+        """Powers of a feature, units of it, units of units, and products of all these."""
         x = X(i)
         found: list[Term] = [Term((m,)) for m in self.monomials(i)]
         if self.positive[i]:
@@ -232,11 +218,29 @@ class Grammar:
         level1 = [t for g in self.arguments(i) for t in units(g, self._reading(g))]
         level1 = [t for t in level1 if not _is_polynomial(t)]
         found += level1
-        plainly = [t for t in level1 if _argument(t) in (x, Power(x, 2.0), Power(x, -1.0))]
-        on_x = [t for t in units(x, self.kinds) if not _is_polynomial(t)]
         if depth < 2:
             return found
-        # A unit of a unit: logistic, Hill, Gauss, Lorentz, Gompertz, Weibull, Vogel, ...
+        nested = self.units_of_units(i)
+        simple = self.nested[i] = [t for t in nested if t.n_weights <= 2]
+        found += [*self.roots(i), *nested, *self.balanced(i)]
+        # Before a unit of a unit only where it is a peak, a step or a ratio, not a root of a root.
+        plainly = [t for t in level1 if _argument(t) in (x, Power(x, 2.0), Power(x, -1.0))]
+        followed = [*plainly, *(t for t in simple if _vanishes(t.columns[0]))]
+        # (a + b·x)·g: a critically damped oscillation, a ratio of polynomials.
+        linear = [t.columns[0] for t in followed if len(t.columns) == 1]
+        found += [Term((c, Times(x, c))) for c in linear if not _folds(x, c)]
+        # A peak or a step on a sloping ground.
+        found += [Term((t.columns[0], x)) for t in simple if t.n_weights == 2]
+        for factor in self.factors(i):
+            for t in followed:
+                if n_weights(factor) + t.n_weights > 3 or _folds(factor, t.columns[0]):
+                    continue
+                found.append(Term(tuple(times(factor, c) for c in t.columns)))
+        return found + self.units_multiplied(i)
+
+    def units_of_units(self, i: int) -> list[Term]:
+        """Logistic, Hill, Gauss, Lorentz, Gompertz, Weibull, Vogel, ..."""
+        x = X(i)
         inner = [t.columns[0] for t in units(x, self.kinds)]
         if self.positive[i]:
             inner += [power(x), Power(moved(Apply("log", x)), 2.0)]
@@ -256,16 +260,11 @@ class Grammar:
         if "exp" in self.names:
             growth = Apply("exp", scaled(x))
             nested += [Term((Power(moved(growth), k),)) for k in (2.0, 3.0)]  # Morse, Bertalanffy
-            # A catenary, a fin, a tunnel: both exponentials of one rate.
-            found.append(Term((growth, Apply("exp", Scale(Scale(x, -1.0), 0)))))
             if "reciprocal" in self.names:  # Bose and Fermi: a number in the place of a weight
                 nested += [Term((Apply("reciprocal", Shift(growth, k)),)) for k in (-1.0, 1.0)]
                 # a soliton, the slope of a logistic
                 nested.append(Term((Times(growth, Power(moved(growth), -2.0)),)))
         if "sqrt" in self.names and "reciprocal" in self.names:
-            found += [Term((Power(moved(g), -0.5),)) for g in self.arguments(i)[:2]] + [
-                Term((Power(moved(x), -2.0),))
-            ]
             quadratic = Power(moved(x), 2.0)
             nested += [
                 Term((Power(moved(quadratic), -0.5),)),
@@ -273,44 +272,44 @@ class Grammar:
                 # a driven oscillator's amplitude
                 Term((Power(Mix(Power(Shift(Power(x, 2.0), 0), 2.0), Power(x, 2.0), 1), -0.5),)),
             ]
-        found += nested
-        simple = [t for t in nested if t.n_weights <= 2]
-        found += self.balanced(i)
-        # Before a unit of a unit only where it is a peak, a step or a ratio, not a root of a root.
-        followed = [*plainly, *(t for t in simple if _vanishes(t.columns[0]))]
-        # (a + b·x)·g: a critically damped oscillation, a ratio of polynomials.
-        linear = [t.columns[0] for t in followed if len(t.columns) == 1]
-        found += [Term((c, Times(x, c))) for c in linear if not _folds(x, c)]
-        # A peak or a step on a sloping ground.
-        found += [Term((t.columns[0], x)) for t in simple if t.n_weights == 2]
-        self.nested[i] = simple
-        factors: list[Expression] = [x, Power(x, 2.0), Power(x, 3.0)]
+        return nested
+
+    def roots(self, i: int) -> list[Term]:
+        """Reciprocals of roots and squares of what was moved."""
+        if not {"sqrt", "reciprocal"} <= self.names:
+            return []
+        found = [Term((Power(moved(g), -0.5),)) for g in self.arguments(i)[:2]]
+        return [*found, Term((Power(moved(X(i)), -2.0),))]
+
+    def factors(self, i: int) -> list[Expression]:
+        """What may stand before a unit of the same feature."""
+        x = X(i)
+        found: list[Expression] = [x, Power(x, 2.0), Power(x, 3.0)]
         if self.one_sign[i]:
-            factors += [Power(x, -1.0), Power(x, -2.0)]
+            found += [Power(x, -1.0), Power(x, -2.0)]
         if self.positive[i]:
-            factors += [Power(x, 0.5), power(x)]
+            found += [Power(x, 0.5), power(x)]
         if "exp" in self.names:
-            factors.append(Apply("exp", scaled(x)))
-        for factor in factors:
-            for t in followed:
-                if n_weights(factor) + t.n_weights > 3 or _folds(factor, t.columns[0]):
-                    continue
-                found.append(Term(tuple(times(factor, c) for c in t.columns)))
-        for a, b in combinations([t for t in on_x if len(t.columns) == 1], 2):
-            found.append(Term((times(a.columns[0], b.columns[0]),)))
+            found.append(Apply("exp", scaled(x)))
+        return found
+
+    def units_multiplied(self, i: int) -> list[Term]:
+        """Products of two units of the same feature, waves whose frequency grows, and cosh."""
+        x = X(i)
+        on_x = [t for t in units(x, self.kinds) if not _is_polynomial(t)]
+        single = [t.columns[0] for t in on_x if len(t.columns) == 1]
         waves = [t for t in on_x if len(t.columns) == 2]
-        chirp = Mix(x, Power(x, 2.0), 0)  # a frequency that grows
+        found = [Term((times(a, b),)) for a, b in combinations(single, 2)]
+        chirp = Mix(x, Power(x, 2.0), 0)
         found += [t for t in units(chirp, self.kinds) if len(t.columns) == 2]
+        if "exp" in self.names:  # both exponentials of one rate: a catenary, a fin
+            found.append(Term((Apply("exp", scaled(x)), Apply("exp", Scale(Scale(x, -1.0), 0)))))
+        gauss = Apply("exp", scaled(Power(x, 2.0)))
         for wave in waves:
-            for t in on_x:
-                if len(t.columns) == 1:
-                    found.append(Term(tuple(times(t.columns[0], c) for c in wave.columns)))
-            envelopes = [g for g in factors if _vanishes(g)]
-            if "exp" in self.names:
-                envelopes.append(Apply("exp", scaled(Power(x, 2.0))))
-                found.append(Term(tuple(times(envelopes[-1], c) for c in wave.columns)))
+            for g in (*single, gauss):
+                found.append(Term(tuple(times(g, c) for c in wave.columns)))
             # A wave on what falls off as it does: diffraction, fringes in a beam.
-            for g in envelopes:
+            for g in (*(f for f in self.factors(i) if _vanishes(f)), gauss):
                 found.append(Term((*(times(g, c) for c in wave.columns), g)))
         return found
 
@@ -348,9 +347,8 @@ class Grammar:
 
     def several(self, depth: int) -> list[Term]:
         """Terms of two features and more."""
-        found: list[Term] = []
         combined, directions = self.combined(), self.directions()
-        found += [Term((g,)) for g in combined]
+        found: list[Term] = [Term((g,)) for g in combined]
         everything = self.together
         n = len(everything)
         sizes = list(range(2, n + 1)) if n <= FEW_FEATURES else [2, n]
@@ -359,49 +357,11 @@ class Grammar:
                 law = self.power_law(features)
                 if law is not None and n_weights(law) == size:
                     found.append(Term((law,)))
-        cores: list[Term] = []
-        for g in [*combined, *directions]:
-            cores += [t for t in units(g, self.kinds) if not _is_polynomial(t)]
-        for g in directions:
-            # V·S/(S + w·I + b) and the like
-            cores += [
-                Term(tuple(times(X(k), c) for c in t.columns))
-                for t in units(g, self.kinds)
-                for k in everything
-                if not _is_polynomial(t)
-            ]
-            # A difference drives a flow: k·A·(T - U)/d.
-            cores += [
-                Term((Power(g, k) if k != 1 else g,)) for k in (1.0, -1.0, -2.0, 0.5, -0.5, 2.0)
-            ]
-            cores += [Term((Power(moved(g), k),)) for k in (-2.0, -0.5)]
-        singles = {
-            i: [
-                t
-                for g in self.arguments(i)[:3]
-                for t in units(g, self.kinds)
-                if not _is_polynomial(t)
-            ]
-            for i in everything
-        }
-        for i in everything:
-            singles[i] += [Term((Power(moved(Power(X(i), 2.0)), k),)) for k in (-1.0, -0.5, 0.5)]
-            if depth >= 2:
-                nested = (
-                    Apply("reciprocal", moved(Apply("exp", scaled(X(i))))),
-                    Apply("exp", scaled(Power(moved(X(i)), 2.0))),
-                    Apply("reciprocal", moved(Power(moved(X(i)), 2.0))),
-                )
-                singles[i] += [Term((c,)) for c in nested]
-        for i in everything:
-            for t in singles[i]:
-                cores.append(t)
-                for k in everything:
-                    if k != i:
-                        cores.append(Term(tuple(times(X(k), c) for c in t.columns)))
+        singles = {i: self.of_one(i, depth) for i in everything}
         found += self.depending(singles)
         if "reciprocal" in self.names:
             found += self.quotients()
+        cores = self.cores(combined, directions, singles)
         if depth >= 2:
             for g in [h for h in combined if h.size() <= 4]:
                 cores.append(Term((Apply("reciprocal", moved(Apply("exp", scaled(g)))),)))
@@ -431,6 +391,53 @@ class Grammar:
                         if len(columns) == 1:
                             both = Times(X(i), X(j))
                             found.append(Term(tuple(Times(c, both) for c in columns)))
+        return found
+
+    def of_one(self, i: int, depth: int) -> list[Term]:
+        """Units of one feature that are combined with others."""
+        found = [
+            t for g in self.arguments(i)[:3] for t in units(g, self.kinds) if not _is_polynomial(t)
+        ]
+        found += [Term((Power(moved(X(i)), k),)) for k in (-2.0, -0.5)]
+        found += [Term((Power(moved(Power(X(i), 2.0)), k),)) for k in (-1.0, -0.5, 0.5)]
+        if depth >= 2:
+            nested = (
+                Apply("reciprocal", moved(Apply("exp", scaled(X(i))))),
+                Apply("exp", scaled(Power(moved(X(i)), 2.0))),
+                Apply("reciprocal", moved(Power(moved(X(i)), 2.0))),
+            )
+            found += [Term((c,)) for c in nested]
+        return found
+
+    def cores(
+        self,
+        combined: list[Expression],
+        directions: list[Expression],
+        singles: dict[int, list[Term]],
+    ) -> list[Term]:
+        """Units that a power law may stand before."""
+        found: list[Term] = []
+        for g in [*combined, *directions]:
+            found += [t for t in units(g, self.kinds) if not _is_polynomial(t)]
+        for g in directions:
+            # V·S/(S + w·I + b) and the like
+            found += [
+                Term(tuple(times(X(k), c) for c in t.columns))
+                for t in units(g, self.kinds)
+                for k in self.together
+                if not _is_polynomial(t)
+            ]
+            # A difference drives a flow: k·A·(T - U)/d.
+            found += [
+                Term((Power(g, k) if k != 1 else g,)) for k in (1.0, -1.0, -2.0, 0.5, -0.5, 2.0)
+            ]
+            found += [Term((Power(moved(g), k),)) for k in (-2.0, -0.5)]
+        for i, own in singles.items():
+            for t in own:
+                found.append(t)
+                for k in self.together:
+                    if k != i:
+                        found.append(Term(tuple(times(X(k), c) for c in t.columns)))
         return found
 
     def quotients(self) -> list[Term]:
@@ -502,18 +509,13 @@ def _is_polynomial(t: Term) -> bool:
 
 
 def _undone(g: Expression) -> bool:
-    """log(exp(…)) without a shift between, a root of a square, a reciprocal of a reciprocal."""
-    if not isinstance(g, Apply):
-        return False
-    inner = g.g
-    while isinstance(inner, (Scale,)):
-        inner = inner.g
-    if g.name == "exp" and isinstance(inner, Apply) and inner.name == "log":
-        return False  # (x + b)**p
-    # 1/(1/(x + a) + b) is a constant and 1/(x + c); of a root likewise.
-    pairs = {("reciprocal", "reciprocal")}
-    core = inner.g if isinstance(inner, Shift) else inner
-    return isinstance(core, Apply) and (g.name, core.name) in pairs
+    """1/(1/(x + a) + b), which is a constant and 1/(x + c)."""
+    core = g
+    for _ in range(2):
+        if not (isinstance(core, Apply) and core.name == "reciprocal"):
+            return False
+        core = core.g.g if isinstance(core.g, Scale | Shift) else core.g
+    return True
 
 
 def _folds(factor: Expression, g: Expression) -> bool:
@@ -526,96 +528,3 @@ def _folds(factor: Expression, g: Expression) -> bool:
     if isinstance(g, Apply) and g.name == "reciprocal" and isinstance(g.g, Shift):
         return factor == g.g.g
     return isinstance(factor, X) and isinstance(g, Power) and g.g == factor
-
-
-def telling(rows: Rows, most: int) -> list[int]:
-    """The features that matter most in a quadratic fit of all steps, y in units of each step's."""
-    n = rows.x.shape[-1]
-    if n <= most:
-        return list(range(n))
-    there = rows.mask > 0
-    z = rows.x[there]
-    z = (z - z.mean(0)) / (z.std(0) + 1e-300)
-    centred = [
-        (y[m] - y[m].mean()) / (y[m].std() or 1.0) for y, m in zip(rows.y, there, strict=True)
-    ]
-    pairs = [(i, j) for i in range(n) for j in range(i, n)]
-    columns = [*z.T, *(z[:, i] * z[:, j] - (z[:, i] * z[:, j]).mean() for i, j in pairs)]
-    c = np.linalg.lstsq(np.stack(columns, axis=1), np.concatenate(centred), rcond=1e-6)[0] ** 2
-    weight = c[:n].copy()
-    for (i, j), share in zip(pairs, c[n:], strict=True):
-        weight[i] += share
-        weight[j] += share * (i != j)
-    return sorted(np.argsort(-weight)[:most].tolist())
-
-
-def starts(term: Term, rows: Rows, seed: int = 0) -> np.ndarray:
-    """Inner weights to begin with, (start, step, weight): in units of the data's ranges."""
-    n = term.n_weights
-    n_starts = STARTS.get(n, MOST_STARTS)
-    w = np.zeros((n_starts, len(rows.x), n))
-    if not n:
-        return w
-    u = qmc.Sobol(n, seed=seed).random_base2(7)[:n_starts]
-    drawn: set[int] = set()
-    with np.errstate(all="ignore"):
-        for column in term.columns:
-            _draw(column, None, rows, w, u, drawn)
-    return np.nan_to_num(w)
-
-
-def _between(u: np.ndarray, low: float, high: float) -> np.ndarray:
-    return low * (high / low) ** u
-
-
-def _signed(u: np.ndarray, low: float, high: float) -> np.ndarray:
-    side = np.where(u < 0.5, -1.0, 1.0)
-    return side * _between(np.abs(2 * u - 1), low, high)
-
-
-def _draw(g: Expression, parent: Expression | None, rows: Rows, w, u, drawn: set[int]) -> None:
-    for part in g.parts():
-        _draw(part, g, rows, w, u, drawn)
-    k = getattr(g, "w", None)
-    if not isinstance(k, int) or k in drawn:
-        return
-    drawn.add(k)
-    uk = u[:, k]
-    v, _ = Evaluation(rows, w, slopes=False).of(g.parts()[0])
-    low, high = v.min(-1), v.max(-1)  # (start, step) or (step,)
-    width = np.broadcast_to(np.maximum(high - low, 1e-12 * np.abs(high) + 1e-300), w.shape[:2])
-    low, high = np.broadcast_to(low, w.shape[:2]), np.broadcast_to(high, w.shape[:2])
-    primitive = get(parent.name) if isinstance(parent, Apply) else None
-    if isinstance(g, Power):
-        steepest, shape = (STEEPEST, 3) if w.shape[-1] == 1 else (GENTLE, 1)
-        w[..., k] = (steepest * (2 * uk - 1) ** shape)[:, None]
-    elif isinstance(g, Mix):
-        other, _ = Evaluation(rows, w, slopes=False).of(g.h)
-        ratio = width / np.broadcast_to(np.ptp(other, axis=-1), w.shape[:2])
-        w[..., k] = _signed(uk, *RATIOS)[:, None] * ratio
-    elif isinstance(g, Scale):
-        if primitive is not None and primitive.partner is not None:
-            w[..., k] = _between(uk, *CYCLES)[:, None] * 2 * np.pi / FREQUENCY / width
-        else:  # where rows crowd at one end, as after a dose, a fast decay is seen there
-            first, last = (np.quantile(v, share, axis=-1) for share in (EDGE, 1 - EDGE))
-            near = np.minimum(first - low, high - last)
-            fastest = np.maximum(width / np.maximum(near, 1e-3 * width), 1 / EDGE)
-            w[..., k] = _signed(uk[:, None], SLOWEST, fastest) / width
-    elif (primitive is not None and primitive.domain != "real") or (
-        isinstance(parent, Power) and not (isinstance(parent.w, float) and parent.w == 2.0)
-    ):
-        # Most poles lie below the data: V x/(K + x).
-        if (low > 0).all():
-            share = np.minimum(uk / 0.65, 1)[:, None]
-            bottom, top = 0.3 * np.maximum(low, 1e-3 * high), 10 * high
-            beyond = bottom * (top / bottom) ** share
-            within = -low * np.clip((uk - 0.65) / 0.2, 0, 0.99)[:, None]
-            past = -high * _between(np.maximum(uk - 0.85, 0) / 0.15, 1.02, 10.0)[:, None]
-            u = uk[:, None]
-            w[..., k] = np.where(u < 0.65, beyond, np.where(u < 0.85, within, past))
-            return
-        below = (-low) + _between(np.minimum(uk / 0.7, 1), *OFFSETS)[:, None] * width
-        above = (-high) - _between(np.maximum(uk - 0.7, 0) / 0.3, *OFFSETS)[:, None] * width
-        w[..., k] = np.where((uk < 0.7)[:, None], below, above)
-    else:
-        w[..., k] = -(low + (1.4 * uk[:, None] - 0.2) * width)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from .criterion import floor, information
-from .expressions import Expression, One, Rows
-from .grammar import Grammar, Term, starts, telling
+from ..engine.criterion import floor, information
+from .evaluation import Rows
+from .expressions import Expression, One
+from .grammar import Grammar, Term
+from .starts import starts
 from .varpro import descend, errors, evaluated, exchange, project
 
 DESCENTS = 3  # starts at each step that are followed
@@ -39,7 +42,22 @@ class State:
 
     @property
     def columns(self) -> tuple[Expression, ...]:
-        return (One(), *(c for t in self.terms for c in t.columns))
+        return with_constant(self.terms)
+
+
+def with_constant(terms: Iterable[Term]) -> tuple[Expression, ...]:
+    """The columns of a sum of terms and a constant."""
+    return (One(), *(c for t in terms for c in t.columns))
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """The columns of all terms at all starts, of norm 1: candidates to explain what is left."""
+
+    units: np.ndarray  # (step, unit, point)
+    owner: np.ndarray  # (unit,) its term
+    place: np.ndarray  # (unit,) its start
+    twins: list[tuple[slice, slice]]  # the two columns of a wave
 
 
 class Screen:
@@ -48,15 +66,13 @@ class Screen:
     def __init__(self, rows: Rows, terms: list[Term], seed: int):
         self.rows = rows
         self.floor = floor(rows.y, rows.mask)
-        self.exact = EXACT * variance(rows) * rows.count.sum()
         self.terms, self.starts, self.first = [], [], []
-        self.dictionary: list[np.ndarray] = []
         with np.errstate(all="ignore"):
             for term in terms:
                 if rows.work.out:
                     break
                 w = starts(term, rows, seed)
-                sse = errors((One(), *term.columns), rows, w)
+                sse = errors(with_constant([term]), rows, w)
                 if not np.isfinite(sse).any(0).all():
                     continue
                 self.terms.append(term)
@@ -91,12 +107,11 @@ class Screen:
         w: np.ndarray,
         sse: np.ndarray,
         iterations: int = 14,
-        descents: int = DESCENTS,
         last: bool = True,
     ) -> State:
         """Follow the best starts at each step; then each step tries what the others found."""
-        columns = (One(), *(c for t in terms for c in t.columns))
-        best = np.argsort(sse, axis=0)[:descents]
+        columns = with_constant(terms)
+        best = np.argsort(sse, axis=0)[:DESCENTS]
         chosen = np.take_along_axis(w, best[..., None], axis=0)
         goal = self.floor * self.rows.count
         new_w, new = descend(columns, self.rows, chosen, iterations, goal)
@@ -107,19 +122,19 @@ class Screen:
             at, sse = exchange(columns, self.rows, at, sse, iterations, goal)
         return State(terms, at, sse, self.score(terms, sse))
 
-    def prepare(self) -> None:
-        """The columns of all terms at all starts: candidates to explain what is left."""
+    @cached_property
+    def dictionary(self) -> Dictionary:
         units: list[np.ndarray] = []
         owners: list[np.ndarray] = []
         places: list[np.ndarray] = []
-        self.twins: list[tuple[slice, slice]] = []  # the two columns of a wave
+        twins: list[tuple[slice, slice]] = []
         for k, (term, w) in enumerate(zip(self.terms, self.starts, strict=True)):
             with np.errstate(all="ignore"):
                 values, _, bad = evaluated(term.columns, self.rows, w, slopes=False)
             at = sum(len(u) for u in units)
             if len(values) == 2:
                 n = len(w)
-                self.twins.append((slice(at, at + n), slice(at + n, at + 2 * n)))
+                twins.append((slice(at, at + n), slice(at + n, at + 2 * n)))
             for v in values:
                 v = np.broadcast_to(v, (*w.shape[:2], v.shape[-1])).copy()
                 v[bad] = 0.0
@@ -129,8 +144,8 @@ class Screen:
                 units.append(v)
                 owners.append(np.full(len(v), k))
                 places.append(np.arange(len(v)))
-        self.units = np.concatenate(units).swapaxes(0, 1).copy()  # (step, unit, point)
-        self.owner, self.place = np.concatenate(owners), np.concatenate(places)
+        by_step = np.concatenate(units).swapaxes(0, 1).copy()
+        return Dictionary(by_step, np.concatenate(owners), np.concatenate(places), twins)
 
     def additions(self, state: State) -> Iterator[tuple[int, np.ndarray]]:
         """Terms that explain most of what ``state`` leaves, and their best starts at each step."""
@@ -138,14 +153,15 @@ class Screen:
             values, _, _ = evaluated(state.columns, self.rows, state.w[None], slopes=False)
             projection = project(values, self.rows.y)
         residual = np.broadcast_to(projection.residual, (1, *self.rows.y.shape))[0]
-        left = np.ones(self.units.shape[:2])
+        units = self.dictionary.units
+        left = np.ones(units.shape[:2])
         for q in projection.basis:
             q = np.broadcast_to(q, (1, *residual.shape))[0]
-            left -= np.einsum("sur,sr->su", self.units, q) ** 2
-        along = np.einsum("sur,sr->su", self.units, residual)
+            left -= np.einsum("sur,sr->su", units, q) ** 2
+        along = np.einsum("sur,sr->su", units, residual)
         gain = np.where(left > 1e-8, along**2 / np.maximum(left, 1e-8), 0.0)  # (step, unit)
-        for first, second in self.twins:
-            u, v = self.units[:, first], self.units[:, second]
+        for first, second in self.dictionary.twins:
+            u, v = units[:, first], units[:, second]
             overlap = np.einsum("sur,sur->su", u, v)
             for q in projection.basis:
                 q = np.broadcast_to(q, (1, *residual.shape))[0]
@@ -156,13 +172,13 @@ class Screen:
             both = np.where(room > 1e-8, both / np.maximum(room, 1e-8), gain[:, first])
             gain[:, first] = gain[:, second] = both
         total = np.zeros((len(self.terms), len(residual)))
-        np.maximum.at(total, self.owner, gain.T)
+        np.maximum.at(total, self.dictionary.owner, gain.T)
         pooled = (state.sse[None] - total).clip(0) + self.floor * self.rows.count
         score = [self.score((*state.terms, t), pooled[k]) for k, t in enumerate(self.terms)]
         for k in np.argsort(score)[:MOST_ADDED]:
-            own = self.owner == k
+            own = self.dictionary.owner == k
             best = np.argsort(-gain[:, own], axis=1)[:, :DESCENTS]  # (step, start)
-            places = self.place[own][best]
+            places = self.dictionary.place[own][best]
             chosen = self.starts[k][places.T, np.arange(len(residual))[None]]
             yield int(k), chosen
 
@@ -170,71 +186,22 @@ class Screen:
         """Two terms at once: every pair of starts is compared before any descent.
 
         ``alike``: each term with another of its own kind only, two peaks for instance.
-
-        With the constant projected out, the best fit of two unit columns follows from their
-        product g and their products h with y: (h₁² + h₂² - 2 h₁h₂g) / (1 - g²).
         """
-        if not self.terms:  # out of time before any was looked at
-            return []
-        if not hasattr(self, "units"):
-            self.prepare()
         narrow = [k for k, t in enumerate(self.terms) if len(t.columns) == 1]
-        # Half of the room for the simplest, half for those that explain most on their own.
-        alone = {k: self.score((self.terms[k],), self.first[k].min(0)) for k in narrow}
-        orders = (
-            sorted(narrow, key=lambda k: (self.terms[k].size, k)),
-            sorted(narrow, key=lambda k: alone[k]),
-        )
-        narrow = narrow if alike else []
-        for order in () if alike else orders:
-            room = PAIRED_STARTS // 2
-            for k in order:
-                room -= len(self.starts[k]) * (k not in narrow)
-                if room > 0 and k not in narrow:
-                    narrow.append(k)
-        if not narrow:
+        narrow = narrow if alike else self._promising(narrow)
+        if not narrow:  # or out of time before any was looked at
             return []
-        index = np.concatenate([np.flatnonzero(self.owner == k) for k in narrow])
-        owner = np.concatenate([np.full(len(self.starts[k]), i) for i, k in enumerate(narrow)])
-        n_steps, n_terms = len(self.rows.x), len(narrow)
-        first = np.flatnonzero(np.diff(owner, prepend=-1))
-        gains = np.zeros((n_steps, n_terms, n_terms))
-        where = np.zeros((n_steps, n_terms, n_terms, 2), dtype=int)
-        left = np.zeros(n_steps)
-        for s in range(n_steps):
-            u = self.units[s, index]
-            rest = self.rows.mask[s]
-            u = u - np.outer(u @ rest / rest.sum(), rest)
-            norm = np.sqrt((u**2).sum(-1))
-            u = u / np.where(norm > 1e-8, norm, np.inf)[:, None]
-            y = self.rows.y[s] - rest * (self.rows.y[s] @ rest) / rest.sum()
-            left[s] = y @ y
-            h = u @ y
-            ends = [*first[1:], len(owner)]
-            for i in range(n_terms):
-                own, rest_of = slice(first[i], ends[i]), slice(first[i], ends[i] if alike else None)
-                g = u[own] @ u[rest_of].T
-                self.rows.work.done += 4 * g.size
-                room = 1 - g**2
-                a, b = h[own, None], h[None, rest_of]
-                gain = np.where(room > 1e-7, (a**2 + b**2 - 2 * g * a * b) / room, 0.0)
-                best, row = gain.max(0), gain.argmax(0)
-                for j in range(i, i + 1 if alike else n_terms):
-                    start, end = first[j] - first[i], ends[j] - first[i]
-                    k = start + int(best[start:end].argmax())
-                    gains[s, i, j] = best[k]
-                    where[s, i, j] = row[k], k - start
-        pooled = np.maximum(left[:, None, None] - gains, 0.0)
+        pooled, where = self._compared(narrow, alike)
         ranked = []
-        for i in range(n_terms):
-            for j in range(i, i + 1 if alike else n_terms):
-                one, two = self.terms[narrow[i]], self.terms[narrow[j]]
+        for i, first in enumerate(narrow):
+            for j in range(i, i + 1 if alike else len(narrow)):
+                one, two = self.terms[first], self.terms[narrow[j]]
                 if i == j and one.n_weights == 0:
                     continue
                 ranked.append((self.score((one, two), pooled[:, i, j]), i, j))
         ranked.sort()
         found: list[Try] = []
-        steps = np.arange(n_steps)
+        steps = np.arange(len(self.rows.x))
         for _, i, j in ranked[:PAIRS]:
             if self.rows.work.out:
                 break
@@ -246,11 +213,63 @@ class Screen:
                 ],
                 axis=-1,
             )
-            w = np.repeat(w[:, None], n_steps, axis=1)  # every step from every step's start
+            w = np.repeat(w[:, None], len(steps), axis=1)  # every step from every step's start
             terms = (one, two.shifted(one.n_weights))
-            columns = (One(), *(c for t in terms for c in t.columns))
-            found.append((terms, w, errors(columns, self.rows, w)))
+            found.append((terms, w, errors(with_constant(terms), self.rows, w)))
         return self.best_of(found)
+
+    def _promising(self, terms: list[int]) -> list[int]:
+        """Half of the room for the simplest, half for those that explain most on their own."""
+        alone = {k: self.score((self.terms[k],), self.first[k].min(0)) for k in terms}
+        chosen: list[int] = []
+        for order in (
+            sorted(terms, key=lambda k: (self.terms[k].size, k)),
+            sorted(terms, key=lambda k: alone[k]),
+        ):
+            room = PAIRED_STARTS // 2
+            for k in order:
+                room -= len(self.starts[k]) * (k not in chosen)
+                if room > 0 and k not in chosen:
+                    chosen.append(k)
+        return chosen
+
+    def _compared(self, terms: list[int], alike: bool) -> tuple[np.ndarray, np.ndarray]:
+        """What the best starts of every pair leave (step, term, term), and which they are.
+
+        With the constant projected out, the best fit of two unit columns follows from their
+        product g and their products h with y: (h₁² + h₂² - 2 h₁h₂g) / (1 - g²).
+        """
+        index = np.concatenate([np.flatnonzero(self.dictionary.owner == k) for k in terms])
+        owner = np.concatenate([np.full(len(self.starts[k]), i) for i, k in enumerate(terms)])
+        n_steps, n_terms = len(self.rows.x), len(terms)
+        first = np.flatnonzero(np.diff(owner, prepend=-1))
+        ends = [*first[1:], len(owner)]
+        gains = np.zeros((n_steps, n_terms, n_terms))
+        where = np.zeros((n_steps, n_terms, n_terms, 2), dtype=int)
+        left = np.zeros(n_steps)
+        for s in range(n_steps):
+            u = self.dictionary.units[s, index]
+            there = self.rows.mask[s]
+            u = u - np.outer(u @ there / there.sum(), there)
+            norm = np.sqrt((u**2).sum(-1))
+            u = u / np.where(norm > 1e-8, norm, np.inf)[:, None]
+            y = self.rows.y[s] - there * (self.rows.y[s] @ there) / there.sum()
+            left[s] = y @ y
+            h = u @ y
+            for i in range(n_terms):
+                own, others = slice(first[i], ends[i]), slice(first[i], ends[i] if alike else None)
+                g = u[own] @ u[others].T
+                self.rows.work.done += 4 * g.size
+                room = 1 - g**2
+                a, b = h[own, None], h[None, others]
+                gain = np.where(room > 1e-7, (a**2 + b**2 - 2 * g * a * b) / room, 0.0)
+                best, row = gain.max(0), gain.argmax(0)
+                for j in range(i, i + 1 if alike else n_terms):
+                    start, end = first[j] - first[i], ends[j] - first[i]
+                    k = start + int(best[start:end].argmax())
+                    gains[s, i, j] = best[k]
+                    where[s, i, j] = row[k], k - start
+        return np.maximum(left[:, None, None] - gains, 0.0), where
 
     def best_of(self, tries: list[Try], followed: int = BEAM) -> list[State]:
         """Follow all a little, then the best third, or ``followed`` of them, further."""
@@ -280,8 +299,6 @@ class Screen:
         found: list[State] = []
         if not self.terms:
             return found
-        if not hasattr(self, "units"):
-            self.prepare()
         for state in beam:
             for k, chosen in self.additions(state):
                 if self.rows.work.out:
@@ -300,9 +317,6 @@ class Screen:
                 found.append(self.fit(terms, w, errors(columns, self.rows, w)))
         return found
 
-    def is_exact(self, state: State) -> bool:
-        return bool(state.sse.sum() <= self.exact)
-
 
 def _local(terms: Iterable[Term]) -> Iterator[Term]:
     """Terms with their weights counted from 0 again."""
@@ -315,6 +329,27 @@ def variance(rows: Rows) -> float:
     """Of y over all rows."""
     mean = (rows.y * rows.mask).sum() / rows.total
     return float((((rows.y - mean) ** 2) * rows.mask).sum() / rows.total)
+
+
+def telling(rows: Rows, most: int) -> list[int]:
+    """The features that matter most in a quadratic fit of all steps, y in units of each step's."""
+    n = rows.x.shape[-1]
+    if n <= most:
+        return list(range(n))
+    there = rows.mask > 0
+    z = rows.x[there]
+    z = (z - z.mean(0)) / (z.std(0) + 1e-300)
+    centred = [
+        (y[m] - y[m].mean()) / (y[m].std() or 1.0) for y, m in zip(rows.y, there, strict=True)
+    ]
+    pairs = [(i, j) for i in range(n) for j in range(i, n)]
+    columns = [*z.T, *(z[:, i] * z[:, j] - (z[:, i] * z[:, j]).mean() for i, j in pairs)]
+    c = np.linalg.lstsq(np.stack(columns, axis=1), np.concatenate(centred), rcond=1e-6)[0] ** 2
+    weight = c[:n].copy()
+    for (i, j), share in zip(pairs, c[n:], strict=True):
+        weight[i] += share
+        weight[j] += share * (i != j)
+    return sorted(np.argsort(-weight)[:most].tolist())
 
 
 def screen(rows: Rows, kinds, max_terms: int, max_depth: int, seed: int) -> Iterator[list[State]]:

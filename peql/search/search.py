@@ -20,23 +20,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from tqdm import tqdm
 
-from .criterion import CONSISTENT, floor, information
-from .expressions import Expression, One, Rows, Work, X, show, simplify
-from .formula import Formula
-from .models import (
-    Judge,
-    Model,
-    as_written,
-    compact,
-    in_order,
-    reduced,
-    rewritten,
-    solve,
-    with_phases,
-)
+from ..engine.criterion import CONSISTENT, floor, information
+from ..engine.formula import Formula
+from .evaluation import Rows, Work
+from .expressions import Expression, One, X, show, simplify
+from .formulas import write
+from .models import Judge, Model, compact, solve
+from .notation import as_written, in_order, rewritten, with_phases
+from .reduction import reduced
+from .sampling import between, blocks, prepare_rows, spread, thinned
 from .screening import EXACT, State, screen, variance
 from .varpro import coefficients, descend, errors, exchange
-from .writing import write
 
 SCREEN_STEPS, SCREEN_ROWS = 4, 48  # what terms are first tried on
 SAMPLE_STEPS, SAMPLE_ROWS = 16, 128  # what the choice is made on
@@ -63,77 +57,34 @@ class Candidate:
     constant: tuple[bool, ...]
     error: np.ndarray  # (step,) mean squared error
     score: float  # the criterion on the rows the choice was made on; smaller is better
-    n_free: int  # constants of each step
-    n_shared: int  # constants of all steps
-    size: int  # nodes of the form
     exact: bool  # fits to rounding error
-    text: str
     model: Model = field(repr=False)
     interrupted: bool = False  # by Ctrl-C, before the search was through
 
     @property
+    def n_free(self) -> int:
+        """Constants of each step."""
+        return self.model.n_free
+
+    @property
+    def n_shared(self) -> int:
+        """Constants of all steps."""
+        return self.model.n_shared
+
+    @property
+    def size(self) -> int:
+        """Nodes of the form."""
+        return self.model.size
+
+    @property
+    def text(self) -> str:
+        """The form in a line, for a table of trials."""
+        return " + ".join(show(column) for column in self.model.columns)
+
+    @property
     def found_nothing(self) -> bool:
         """Whether the best form is a constant."""
-        return not any(
-            node < self.formula.n_features
-            for edges in (
-                self.formula.output,
-                *(a for u in self.formula.units for a in u.arguments),
-            )
-            for _, node in edges
-        )
-
-
-def prepare_rows(points) -> Rows:
-    """From tensors to rows; padding repeats a step's first row, so that domains are the data's."""
-    x, y, mask = (np.asarray(v, dtype=float) for v in (points.x, points.y, points.mask))
-    first = mask.argmax(1)
-    steps = np.arange(len(x))
-    x = np.where(mask[..., None] > 0, x, x[steps, first][:, None])
-    return Rows(x, np.where(mask > 0, y, 0.0), mask)
-
-
-def between(rows: Rows, seed: int, margin: float = 0.0, n: int = 200) -> Rows:
-    """Points inside the range of each step's rows: a grid, or points between pairs of rows.
-
-    With a ``margin``, a share of the range, also beyond it; what is positive stays so.
-    """
-    rng = np.random.default_rng(seed)
-    low, high = rows.x.min(1, keepdims=True), rows.x.max(1, keepdims=True)
-    if rows.x.shape[-1] == 1:
-        share = np.linspace(-margin, 1 + margin, n)[:, None]
-        x = low + share * (high - low)
-    else:
-        i, j = rng.integers(rows.x.shape[1], size=(2, n))
-        share = rng.uniform(-margin, 1 + margin, size=(n, 1))
-        x = share * rows.x[:, i] + (1 - share) * rows.x[:, j]
-    x = np.where(low > 0, np.maximum(x, low / 2), np.where(low == 0, np.maximum(x, 0.0), x))
-    x = np.where(high < 0, np.minimum(x, high / 2), np.where(high == 0, np.minimum(x, 0.0), x))
-    zeros = np.zeros(x.shape[:2])
-    return Rows(x, zeros, zeros + 1, centres=rows.centres, work=rows.work)
-
-
-def _spread(n: int, most: int) -> np.ndarray:
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
-
-
-def _thinned(rows: Rows, n_steps: int, n_rows: int, rng: np.random.Generator) -> Rows:
-    """A sample of steps and of rows; rows that are there come before padding."""
-    steps = _spread(len(rows.x), n_steps)
-    order = np.stack(
-        [
-            np.concatenate([rng.permutation(np.flatnonzero(m > 0)), np.flatnonzero(m == 0)])
-            for m in rows.mask[steps]
-        ]
-    )[:, :n_rows]
-    pick = np.arange(len(steps))[:, None]
-    return Rows(
-        rows.x[steps][pick, order],
-        rows.y[steps][pick, order],
-        rows.mask[steps][pick, order],
-        centres=rows.centres,
-        work=rows.work,
-    )
+        return all(isinstance(column, One) for column in self.model.columns)
 
 
 def to_models(state: State, judge: Judge) -> list[Model]:
@@ -183,6 +134,7 @@ def _written(columns, w: np.ndarray, sse: np.ndarray, judge: Judge) -> Iterator[
         yield judge.solved(one)
 
 
+@np.errstate(all="ignore")
 def search(
     points,
     *,
@@ -211,24 +163,11 @@ def search(
     >>> search(SimpleNamespace(x=x, y=y, mask=np.ones_like(y)))[0].text
     'exp(w0*x0)'
     """
-    with np.errstate(all="ignore"):
-        return _search(points, kinds, max_terms, max_depth, effort, progress, seed)
-
-
-def _search(
-    points,
-    kinds: Iterable[str] | None,
-    max_terms: int,
-    max_depth: int,
-    effort: float,
-    progress: bool,
-    seed: int,
-) -> list[Candidate]:
     rows = prepare_rows(points)
     rng = np.random.default_rng(seed)
     rows.work = Work(effort * WORK)
-    sample = _thinned(rows, SAMPLE_STEPS, SAMPLE_ROWS, rng)
-    few = _thinned(sample, SCREEN_STEPS, SCREEN_ROWS, rng)
+    sample = thinned(rows, SAMPLE_STEPS, SAMPLE_ROWS, rng)
+    few = thinned(sample, SCREEN_STEPS, SCREEN_ROWS, rng)
     for i in range(rows.x.shape[-1]):
         rows.centre(X(i))
     grids = between(sample, seed), between(sample, seed, MARGIN)
@@ -255,7 +194,7 @@ def _search(
         models = [reduced(m, judge, lambda: rows.work.out) for m in to_reduce(models, judge)]
     except KeyboardInterrupt:
         interrupted = True
-        warnings.warn("interrupted: the best formula so far is kept", stacklevel=2)
+        warnings.warn("interrupted: the best formula so far is kept", stacklevel=3)
         if not models:
             models = [m for s in chosen(pool, few)[:4] for m in to_models(s, judge)]
     finally:
@@ -293,23 +232,10 @@ def or_nothing(models: list[Model], pool: list[State], judge: Judge) -> list[Mod
 
 def candidate(m: Model, rows: Rows, judge: Judge) -> Candidate:
     """A model solved at all steps and rows, as a formula."""
-    score, exact = m.score, judge.is_exact(m)
     full = on_all_steps(m, rows, judge)
     formula, weights, constant = write(full, rows)
     error = full.sse / rows.count
-    return Candidate(
-        formula,
-        weights,
-        constant,
-        error,
-        score,
-        m.n_free,
-        m.n_shared,
-        m.size,
-        exact,
-        text(full),
-        full,
-    )
+    return Candidate(formula, weights, constant, error, m.score, judge.is_exact(m), full)
 
 
 def on_all_steps(m: Model, rows: Rows, judge: Judge) -> Model:
@@ -318,13 +244,13 @@ def on_all_steps(m: Model, rows: Rows, judge: Judge) -> Model:
         return m
     own = floor(rows.y, rows.mask)
     goal = own * rows.count
-    steps = _spread(len(rows.x), SAMPLE_STEPS)
+    steps = spread(len(rows.x), SAMPLE_STEPS)
     near = np.abs(np.arange(len(rows.x))[:, None] - steps[None]).argmin(1)
     start = replace(m, w=m.w[near], c=m.c[near], sse=np.full(len(near), np.inf))
     if any(kind != "free" for kind in m.kinds) or any(m.shared):
         return solve(start, rows, 40, own)
     solved = []
-    for at, part in _blocks(rows):
+    for at, part in blocks(rows, BLOCK):
         # Steps far from their neighbours try what every sampled step found.
         w, sse = start.w[at], start.sse[at]
         w, _ = exchange(m.columns, part, w, sse, 30, goal[at], donors=m.w)
@@ -335,26 +261,10 @@ def on_all_steps(m: Model, rows: Rows, judge: Judge) -> Model:
     return replace(start, w=w, c=c, sse=sse)
 
 
-def _blocks(rows: Rows) -> Iterator[tuple[slice, Rows]]:
-    """The rows of neighbouring steps, of at least two: as many as take up little memory at once."""
-    n_steps, n_points = rows.y.shape
-    n = max(2, BLOCK // n_points)
-    starts = range(0, max(n_steps - 1, 1), n)  # a last step alone joins those before it
-    for first, last in zip(starts, [*starts[1:], n_steps], strict=True):
-        at = slice(first, last)
-        arrays = rows.x[at], rows.y[at], rows.mask[at]
-        yield at, Rows(*arrays, centres=rows.centres, work=rows.work)
-
-
 def told(pool: list[State]) -> str:
     """The best sum of terms so far, in a line."""
     best = min(pool, key=lambda s: s.score)
     return " + ".join(show(t.columns[0]) for t in best.terms) or "none"
-
-
-def text(m: Model) -> str:
-    """The form in a line, for a progress bar or a table of trials."""
-    return " + ".join(show(c) for c in m.columns)
 
 
 def distinct(models: Iterable[Model], signs: bool = False) -> list[Model]:

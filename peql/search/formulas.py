@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..engine.formula import Edge, Edges, Formula, Unit
 from ..primitives import get
+from .evaluation import Rows
 from .expressions import (
     Apply,
     Expression,
@@ -12,25 +14,35 @@ from .expressions import (
     One,
     Plus,
     Power,
-    Rows,
     Scale,
     Shift,
     Times,
     Weight,
     X,
     factors,
+    nodes,
 )
-from .formula import Edge, Edges, Formula, Unit
 from .models import Model
 
 LARGEST_EXPONENT = 150.0  # of a factor that goes to a coefficient; the guard of exp is at 177
 
 
 class Writer:
-    """Collects units and weight columns; a part that occurs twice is one node."""
+    """Collects units and weight columns; a part that occurs twice is one node.
 
-    def __init__(self, m: Model, rows: Rows, n_features: int):
-        self.m, self.rows, self.n_features = m, rows, n_features
+    What the centre of an argument amounts to is written behind its weight, unless a coefficient
+    has ``absorbed`` it; some arguments have ``taken`` a coefficient, (step,), besides.
+    """
+
+    def __init__(
+        self,
+        m: Model,
+        rows: Rows,
+        absorbed: set[Expression],
+        taken: dict[Expression, np.ndarray],
+    ):
+        self.m, self.rows, self.n_features = m, rows, rows.x.shape[-1]
+        self.absorbed, self.taken = absorbed, taken
         self.units: list[Unit] = []
         self.nodes: dict[Unit, int] = {}
         self.values: list[np.ndarray] = []  # each (step,)
@@ -104,9 +116,6 @@ class Writer:
         shared = isinstance(w, int) and self.m.shared[w] and g not in self.taken
         return self.column(("centre", g), -own * centre + self.taken.get(g, 0.0), shared)
 
-    absorbed: frozenset[Expression] = frozenset()
-    taken: dict[Expression, np.ndarray] = {}  # noqa: RUF012
-
     def power(self, g: Power) -> int:
         if isinstance(g.w, float):
             inner = self.edges(g.g)
@@ -153,11 +162,31 @@ def _centre(g: Expression, rows: Rows) -> tuple[float, Weight]:
 
 
 def write(m: Model, rows: Rows) -> tuple[Formula, np.ndarray, tuple[bool, ...]]:
-    """The formula, its weights (step, weight), and which of them are constant.
+    """The formula, its weights (step, weight), and which of them are constant."""
+    coefficients, kinds, absorbed, taken = _centres_exchanged(m, rows)
+    writer = Writer(m, rows, absorbed, taken)
+    output: list[Edge] = []
+    for k, (column, kind) in enumerate(zip(m.columns, kinds, strict=True)):
+        if kind == 1.0:
+            output += writer.edges(column)
+            continue
+        node = writer.node(column)
+        if isinstance(kind, float):
+            output.append((writer.weight(kind), node))
+        else:
+            key = ("coefficient", k)
+            output.append((writer.column(key, coefficients[:, k], kind == "shared"), node))
+    values = np.stack(writer.values, axis=1) if writer.values else np.zeros((len(m.w), 0))
+    formula = Formula(writer.n_features, tuple(writer.units), tuple(output))
+    return formula, values, tuple(writer.constant)
 
-    A factor exp(-w·centre) of a whole term goes to its coefficient.
+
+def _centres_exchanged(m: Model, rows: Rows):
+    """A factor exp(-w·centre) of a whole term goes to its coefficient, or that to the exponent.
+
+    The coefficients and their kinds, a number for one that went; the parts whose centre a
+    coefficient absorbed, and what others took.
     """
-    writer = Writer(m, rows, rows.x.shape[-1])
     coefficients = m.c.copy()
     kinds: list[str | float] = list(m.kinds)
     absorbed: set[Expression] = set()
@@ -170,34 +199,17 @@ def write(m: Model, rows: Rows) -> tuple[Formula, np.ndarray, tuple[bool, ...]]:
             )
             if not centre or not exponential or sum(part == q for q in factors(column)) > 1:
                 continue
+            alone = sum(part in nodes(other) for other in m.columns) == 1
+            if not alone or kinds[k] != "free":
+                continue
             exponent = -(m.w[:, w] if isinstance(w, int) else w) * centre
-            elsewhere = sum(part in _all(other) for other in m.columns)
-            if np.abs(exponent).max() < LARGEST_EXPONENT and elsewhere == 1 and kinds[k] == "free":
+            if np.abs(exponent).max() < LARGEST_EXPONENT:
                 coefficients[:, k] *= np.exp(exponent)
                 absorbed.add(part)
-            elif part == column and elsewhere == 1 and kinds[k] == "free":
+            elif part == column:
                 # exp(w x + p) then: the coefficient goes into p, all but its sign.
                 sign = np.sign(coefficients[:, k])
                 if (sign == sign[0]).all() and sign[0] != 0:
                     taken[part] = np.log(np.abs(coefficients[:, k]))
                     kinds[k] = float(sign[0])
-    writer.absorbed, writer.taken = frozenset(absorbed), taken
-    output: list[Edge] = []
-    for k, column in enumerate(m.columns):
-        kind = kinds[k]
-        if kind == 1.0:
-            output += writer.edges(column)
-            continue
-        node = writer.node(column)
-        if isinstance(kind, float):
-            output.append((writer.weight(kind), node))
-        else:
-            key = ("coefficient", k)
-            output.append((writer.column(key, coefficients[:, k], kind == "shared"), node))
-    values = np.stack(writer.values, axis=1) if writer.values else np.zeros((len(m.w), 0))
-    formula = Formula(rows.x.shape[-1], tuple(writer.units), tuple(output))
-    return formula, values, tuple(writer.constant)
-
-
-def _all(g: Expression) -> list[Expression]:
-    return [g, *(n for part in g.parts() for n in _all(part))]
+    return coefficients, kinds, absorbed, taken
