@@ -17,6 +17,7 @@ from peql.analysis.verdict import (
     MARGIN,
     _chance,
     _order,
+    _waves,
     _without_end,
     refitted,
     trade_off,
@@ -218,6 +219,25 @@ def test_residuals_in_order_are_told_from_noise(name):
     line = SimpleNamespace(source="stacked", slopes=None, labels=None, **names)
     chance = _order(line, pd.DataFrame({"x": x, "t": t}), y, left)
     assert (chance < CHANCE) == in_order
+
+
+@pytest.mark.parametrize("each", [True, False])
+@pytest.mark.parametrize(("frequency", "passed"), [(2.0, True), (2000.0, False), (9.0, None)])
+def test_a_wave_must_not_be_faster_than_the_rows_show(frequency, passed, each):
+    """Two groups of eight rows: 9 is too fast for each of them, not for both together."""
+    x, t = sympy.Symbol("x"), sympy.Symbol("t")
+    b = sympy.Function("b")(t)
+    table = pd.DataFrame({"x": np.linspace(0, 4, 16), "t": np.tile([0.0, 1.0], 8)})
+    fitted = SimpleNamespace(
+        equation=sympy.cos(x * (b if each else frequency)),
+        coefficients=pd.DataFrame({"b": [frequency] * 2}),
+        varying=("t",),
+        source="stacked",
+        slopes=None,
+        labels=None,
+    )
+    (check,) = _waves(fitted, table)
+    assert check["passed"] == (not each if passed is None else passed)
 
 
 # --- the tables that try it ------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from copy import copy
@@ -18,6 +19,7 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
+from sympy.core.function import AppliedUndef
 
 from ..engine.criterion import information
 from ..engine.moves import as_found, polish
@@ -39,6 +41,9 @@ PATTERN = 0.25
 # this distance is the truth once in 1 + exp(3) times. At half of it that is once in 5 or 6, too
 # often if one wrong law in a hundred tables is the goal; at 10, more right laws are refused.
 MARGIN = 6.0
+# Half waves between neighbouring rows: with more (the sampling theorem) a slower wave goes through
+# the same rows, and through a few rows one of a thousand frequencies always does.
+HALF_WAVES = 1.0
 NEGLIGIBLE = 1e-6  # share of y's variance; a pattern in smaller residuals does not matter
 ROWS = 3000  # rows, at most, in which a pattern is looked for
 FLIPS = 4000  # of the residuals' signs at random: enough to see a chance of one in 1000
@@ -51,6 +56,7 @@ CERTAINLY = 1e15  # a larger ratio of a coefficient to its error says no more
 # to show a law, and half as much range again lies beyond them, in which an approximation fails.
 OUTER = 1 / 3
 LEAST_ROWS = 12  # of each t, of which enough are left to fit it again
+_LONG_NUMBER = re.compile(r"(?<![\w.])\d+\.\d{4,}(e[-+]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,8 @@ class Verdict:
             return f"Trustworthy: all checks are passed.{self.trials}{self.copied}"
         failed = self.checks.loc[~self.checks["passed"], "meaning"]
         also = f" Also consistent with the data: {'; '.join(self.alternatives)}."
-        return f"Not certain: {'; '.join(failed)}.{also if self.alternatives else ''}{self.trials}"
+        told = f"Not certain: {'; '.join(failed)}.{also if self.alternatives else ''}{self.trials}"
+        return _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.4g}", told)
 
 
 def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict:
@@ -132,6 +139,7 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
             ROWS_PER_NUMBER,
             "it has too many numbers for so few different rows",
         ),
+        *_waves(solution, X),
         *_certainty(model),
         _check(
             "share of the residuals' variance that a generic model predicts",
@@ -192,7 +200,7 @@ def _copied(solution: Solution) -> str:
     if len(solution.used_features) != 1:
         return ""
     column, equation = sympy.Symbol(solution.used_features[0]), solution.equation
-    numbers = not equation.atoms(sympy.core.function.AppliedUndef)
+    numbers = not equation.atoms(AppliedUndef)
     if not (numbers and len(solution.features) > 1 and sympy.diff(equation, column).is_number):
         return ""
     return (
@@ -319,6 +327,45 @@ def refitted(model: Any, X: pd.DataFrame, y: np.ndarray, rows: np.ndarray | None
     again = copy(model)
     again.solution_ = replace(solution, weights=polish(start, points).weights[..., 0].numpy())
     return again
+
+
+def _waves(solution: Solution, X: pd.DataFrame) -> list[dict[str, Any]]:
+    """Half waves of a sine from a row to the next, where there are most; none without a sine.
+
+    Rows of one step count if the frequency differs from step to step, else all.
+    """
+    calls = {type(one).__name__: one for one in solution.equation.atoms(AppliedUndef)}
+    waves = solution.equation.atoms(sympy.sin, sympy.cos, sympy.tan)
+    values = solution.coefficients
+    step = _steps(solution, X)
+    if not waves or solution.slopes is not None or step.max() >= len(values):
+        return []
+    own = {call: values[name].to_numpy()[step] for name, call in calls.items()}
+    columns = {sympy.Symbol(c): X[c].to_numpy() for c in X if X[c].dtype.kind in "fiu"}
+    counts = []
+    for wave in waves:
+        known = {s: v for s, v in {**own, **columns}.items() if wave.args[0].has(s)}
+        turns = np.broadcast_to(_at_rows(wave.args[0], known), step.shape)
+        each = solution.source == "stacked" and not own.keys().isdisjoint(known)
+        for at in (turns[step == k] for k in np.unique(step)) if each else (turns,):
+            different = len(np.unique(np.round(at, 9)))
+            counts.append(np.ptp(at) / np.pi / max(different - 1, 1))
+    return [
+        _check(
+            "half waves from a row to the next",
+            max(counts),
+            "at most",
+            HALF_WAVES,
+            "it swings faster than the rows can show",
+        )
+    ]
+
+
+def _at_rows(expression: sympy.Expr, known: dict[Any, np.ndarray]) -> np.ndarray:
+    """The values of an expression whose symbols and functions are ``known`` at each row."""
+    plain = {each: sympy.Dummy() for each in known}
+    written = sympy.lambdify(list(plain.values()), expression.xreplace(plain), "numpy")
+    return np.asarray(written(*known.values()), dtype=float)
 
 
 def _beyond_plain(model: Any, X: pd.DataFrame, y: np.ndarray, residual: np.ndarray) -> float:
