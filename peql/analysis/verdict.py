@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
 from copy import copy
@@ -25,6 +24,7 @@ from ..engine.criterion import information
 from ..engine.moves import as_found, polish
 from ..engine.rows import by_step
 from ..engine.solver import Points
+from ..equation.writing import written
 from ..solution import Solution
 from .comparison import form
 
@@ -55,8 +55,8 @@ CERTAINLY = 1e15  # a larger ratio of a coefficient to its error says no more
 # Share of each t's rows that are left out, outermost along a column: two thirds are mostly enough
 # to show a law, and half as much range again lies beyond them, in which an approximation fails.
 OUTER = 1 / 3
+DIGITS = 4  # of numbers in a sentence
 LEAST_ROWS = 12  # of each t, of which enough are left to fit it again
-_LONG_NUMBER = re.compile(r"(?<![\w.])\d+\.\d{4,}(e[-+]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,7 @@ class Verdict:
             return f"Trustworthy: all checks are passed.{self.trials}{self.copied}"
         failed = self.checks.loc[~self.checks["passed"], "meaning"]
         also = f" Also consistent with the data: {'; '.join(self.alternatives)}."
-        told = f"Not certain: {'; '.join(failed)}.{also if self.alternatives else ''}{self.trials}"
-        return _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.4g}", told)
+        return f"Not certain: {'; '.join(failed)}.{also if self.alternatives else ''}{self.trials}"
 
 
 def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict:
@@ -104,7 +103,7 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     exact = 1e-12 * variance
     numbers = solution.n_numbers()
     n_held = max(int(model.validation_fraction * len(y)), len(solution.t) if held_out > 0 else 1)
-    alternatives = model.alternatives_
+    alternatives = model.alternatives_.assign(equation=_written(model))
     if hasattr(model, "solutions_"):  # unless loaded; the same with other numbers is no rival
         forms = [form(s.equation, s.features) for s in model.solutions_]
         alternatives = alternatives[np.array([other != forms[0] for other in forms[1:]], bool)]
@@ -177,6 +176,12 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     return Verdict(passed, checks, nothing, other, _agreeing(model), _copied(solution))
 
 
+def _written(model: Any) -> list[str]:
+    """The alternatives, to read."""
+    kept = [s.equation for s in getattr(model, "solutions_", [])[1:]]
+    return [written(e, DIGITS) for e in kept or model.alternatives_["equation"]]
+
+
 def _agreeing(model: Any) -> str:
     """How many trials of the network found the equation but for its numbers, if there were several.
 
@@ -187,8 +192,8 @@ def _agreeing(model: Any) -> str:
     ' 2 of 3 trials of the network found this form.'
     """
     trials = model.trials_
-    written = trials["equation"].str.replace(r"\b\d+\.\d*(e[-+]?\d+)?", "#", regex=True)
-    same = (written == written[model.best_trial_])[trials["method"] == "network"]
+    forms = trials["equation"].str.replace(r"\b\d+\.\d*(e[-+]?\d+)?", "#", regex=True)
+    same = (forms == forms[model.best_trial_])[trials["method"] == "network"]
     return f" {same.sum()} of {len(same)} trials of the network found this form." * (len(same) > 1)
 
 
@@ -255,7 +260,8 @@ def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list
                 for rows in (outer, inner)
             )
         chance = _chance(beyond, within, len(outer), len(inner), numbers, solution)
-        others[f"{again.equation_} for the {'smaller' if largest else 'larger'} {column}"] = chance
+        other = written(again.equation_, DIGITS)
+        others[f"{other} for the {'smaller' if largest else 'larger'} {column}"] = chance
     failed = [found for found, chance in others.items() if chance < CHANCE]
     return [
         _check(
@@ -263,14 +269,15 @@ def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list
             len(ends) - len(others),
             "at least",
             1,
-            f"no part of the range has this form ({'; '.join(others)})",
+            f"parts of the range have another form ({'; '.join(others)})",
         ),
         _check(
             "chance of its error beyond parts of the range with another form",
             min(others.values(), default=1.0),
             "at least",
             CHANCE,
-            f"it does not hold beyond a part of the range ({'; '.join(failed)})",
+            "fitted to a part of the range, it fails on the rest"
+            + (f" (there it is {'; '.join(failed)})" if len(others) < len(ends) else ""),
         ),
     ]
 
@@ -364,8 +371,8 @@ def _waves(solution: Solution, X: pd.DataFrame) -> list[dict[str, Any]]:
 def _at_rows(expression: sympy.Expr, known: dict[Any, np.ndarray]) -> np.ndarray:
     """The values of an expression whose symbols and functions are ``known`` at each row."""
     plain = {each: sympy.Dummy() for each in known}
-    written = sympy.lambdify(list(plain.values()), expression.xreplace(plain), "numpy")
-    return np.asarray(written(*known.values()), dtype=float)
+    evaluate = sympy.lambdify(list(plain.values()), expression.xreplace(plain), "numpy")
+    return np.asarray(evaluate(*known.values()), dtype=float)
 
 
 def _beyond_plain(model: Any, X: pd.DataFrame, y: np.ndarray, residual: np.ndarray) -> float:

@@ -207,6 +207,7 @@ def run_fit(arguments: argparse.Namespace) -> int:
     ):
         model.fit(X, y)
     from ..analysis.verdict import trade_off, verdict
+    from ..equation.writing import written
     from . import report
 
     with stage("judging the equation"):
@@ -227,7 +228,7 @@ def run_fit(arguments: argparse.Namespace) -> int:
     )
     with stage("writing the report"), made_whole(out) as part:
         write(part, model, X, y, judged, simpler, breaks, explained, run)
-    print(_printable(f"{y.name} = {model.equation_}"))
+    print(_printable(f"{y.name} = {written(model.equation_)}"))
     print(_printable(str(judged)))
     if not judged.trustworthy:
         labels = model.solution_.labels is not None
@@ -327,12 +328,13 @@ def write(
     import matplotlib.pyplot as plt
     import sympy
 
+    from ..equation.writing import written
     from ..style import SHARP
     from . import report
 
     typeset = report.equation_tex(model, y)
     texts = {
-        "equation.txt": f"{y.name} = {model.equation_}\n{judged}\n",
+        "equation.txt": f"{y.name} = {written(model.equation_)}\n{judged}\n",
         "equation.tex": f"% needs amsmath\n\\begin{{equation}}\n  {typeset}\n\\end{{equation}}\n",
         "equation.srepr": sympy.srepr(model.equation_) + "\n",
         "coefficients.csv": to_csv(report.coefficients_with_errors(model), index=True),
