@@ -173,7 +173,8 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     checks = pd.DataFrame(rows).set_index("check")
     nothing = not solution.used_features
     passed = bool(checks["passed"].all())
-    return Verdict(passed, checks, nothing, other, _agreeing(model), _copied(solution))
+    copied = _copied(solution, X, y, residual)
+    return Verdict(passed, checks, nothing, other, _agreeing(model), copied)
 
 
 def _written(model: Any) -> list[str]:
@@ -197,21 +198,30 @@ def _agreeing(model: Any) -> str:
     return f" {same.sum()} of {len(same)} trials of the network found this form." * (len(same) > 1)
 
 
-def _copied(solution: Solution) -> str:
-    """A remark if one column of several, but for constants, is the target at every t.
+def _copied(solution: Solution, X: pd.DataFrame, y: np.ndarray, residual: np.ndarray) -> str:
+    """A remark if columns of the table, at every t alike, may have been computed from the target.
 
-    As an equation that is right, but a column that was computed from the target hides the law.
+    As an equation that is right, but such a column hides the law. One column alone gives the
+    target, and the target it; or several do, and leave nothing but rounding error.
     """
-    if len(solution.used_features) != 1:
+    names, others = solution.used_features, len(solution.features) - len(solution.used_features)
+    if not names or not others or solution.equation.atoms(AppliedUndef):
         return ""
-    column, equation = sympy.Symbol(solution.used_features[0]), solution.equation
-    numbers = not equation.atoms(AppliedUndef)
-    if not (numbers and len(solution.features) > 1 and sympy.diff(equation, column).is_number):
-        return ""
-    return (
-        f" But {column} alone, in other units, is nearly {solution.target}: if one was computed "
-        "from the other, leave that column out."
-    )
+    if len(names) == 1:
+        order = np.argsort(X[names[0]].to_numpy(dtype=float), kind="stable")
+        rise = np.diff((y - residual)[order])
+        if (rise >= 0).all() or (rise <= 0).all():
+            return (
+                f" But {names[0]} alone tells {solution.target}: if one was computed from the "
+                "other, leave that column out."
+            )
+    rounding = max(EXACT**2 * float(np.mean(y**2)), _digits(y) ** 2 / 6)
+    if len(solution.weights) > 1 and np.mean(residual**2) <= rounding:
+        return (
+            f" But it is exact, and the same at every {solution.varying[0]}: if one of "
+            f"{', '.join(names)} was computed from {solution.target}, leave that column out."
+        )
+    return ""
 
 
 def _chance(
