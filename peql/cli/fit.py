@@ -232,7 +232,8 @@ def run_fit(arguments: argparse.Namespace) -> int:
     print(_printable(str(judged)))
     if not judged.trustworthy:
         labels = model.solution_.labels is not None
-        print(advice(arguments, labels=labels, n_features=len(model.feature_names_)))
+        n_features, rivals = len(model.feature_names_), bool(judged.alternatives)
+        print(advice(arguments, labels=labels, n_features=n_features, rivals=rivals))
     print(f"report: {out / 'report.html'}")
     return 0 if judged.trustworthy else 1
 
@@ -259,8 +260,10 @@ def make_model(arguments: argparse.Namespace) -> Any:
     )
 
 
-def advice(arguments: argparse.Namespace, labels: bool = False, n_features: int = 2) -> str:
-    """What to try when nothing trustworthy was found."""
+def advice(
+    arguments: argparse.Namespace, labels: bool = False, n_features: int = 2, rivals: bool = False
+) -> str:
+    """What to try when nothing trustworthy was found; ``rivals``: several forms were."""
     from ..primitives import SETS
 
     tried = arguments.primitives[0] if len(arguments.primitives) == 1 else None
@@ -280,6 +283,8 @@ def advice(arguments: argparse.Namespace, labels: bool = False, n_features: int 
         ideas.append("--model heql if there are few rows at each value")
     if n_features > 1:
         ideas.append("fewer columns (--features)")
+    if rivals:
+        ideas.insert(0, "rows over a wider range, or more exact ones, which would tell them apart")
     return f"To try: {', or '.join(ideas)}."
 
 
