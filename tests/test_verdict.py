@@ -180,13 +180,13 @@ def test_a_column_that_is_the_target_in_other_units_is_remarked_upon(leaks):
     settings = {"primitives": ["one", "identity", "square"], "method": "search"}
     model = peql.SEQL(varying="t", random_state=0, verbose=False, **settings).fit(X, y)
     judged = verdict(model, X, y, repeats=0)
-    assert ("z alone tells y" in str(judged)) == leaks
+    assert ("z alone nearly tells y" in str(judged)) == leaks
 
 
 @pytest.mark.parametrize(
     ("equation", "noise", "remark"),
     [
-        ("exp(z)", 0.1, "z alone tells y"),
+        ("exp(z)", 0.1, "z alone nearly tells y"),
         ("cos(z)", 0.1, ""),
         ("z/x", 0.0, "exact, and the same at every t: if one of x, z was"),
         ("z/x", 0.1, ""),

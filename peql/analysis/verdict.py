@@ -55,6 +55,7 @@ CERTAINLY = 1e15  # a larger ratio of a coefficient to its error says no more
 # Share of each t's rows that are left out, outermost along a column: two thirds are mostly enough
 # to show a law, and half as much range again lies beyond them, in which an approximation fails.
 OUTER = 1 / 3
+TELLS = 0.99  # share of the variance of y, or of its ranks, that one column alone explains
 DIGITS = 4  # of numbers in a sentence
 LEAST_ROWS = 12  # of each t, of which enough are left to fit it again
 
@@ -199,24 +200,23 @@ def _agreeing(model: Any) -> str:
 
 
 def _copied(solution: Solution, X: pd.DataFrame, y: np.ndarray, residual: np.ndarray) -> str:
-    """A remark if columns of the table, at every t alike, may have been computed from the target.
+    """A remark if columns of the table may have been computed from the target.
 
-    As an equation that is right, but such a column hides the law. One column alone gives the
-    target, and the target it; or several do, and leave nothing but rounding error.
+    An equation with such a column may be right, but the column hides the law. Alone it nearly tells
+    the target, in whatever units, at every t alike; or several do so together without any error.
     """
-    names, others = solution.used_features, len(solution.features) - len(solution.used_features)
-    if not names or not others or solution.equation.atoms(AppliedUndef):
-        return ""
-    if len(names) == 1:
-        order = np.argsort(X[names[0]].to_numpy(dtype=float), kind="stable")
-        rise = np.diff((y - residual)[order])
-        if (rise >= 0).all() or (rise <= 0).all():
+    names = solution.used_features
+    for name in names if len(solution.features) > 1 else ():
+        pairs = np.column_stack([X[name], y])
+        alike = np.corrcoef(pairs.T)[0, 1], stats.spearmanr(pairs)[0]
+        if max(np.square(alike)) >= TELLS:
             return (
-                f" But {names[0]} alone tells {solution.target}: if one was computed from the "
+                f" But {name} alone nearly tells {solution.target}: if one was computed from the "
                 "other, leave that column out."
             )
     rounding = max(EXACT**2 * float(np.mean(y**2)), _digits(y) ** 2 / 6)
-    if len(solution.weights) > 1 and np.mean(residual**2) <= rounding:
+    same = len(solution.weights) > 1 and not solution.equation.atoms(AppliedUndef)
+    if same and 1 < len(names) < len(solution.features) and np.mean(residual**2) <= rounding:
         return (
             f" But it is exact, and the same at every {solution.varying[0]}: if one of "
             f"{', '.join(names)} was computed from {solution.target}, leave that column out."
