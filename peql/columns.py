@@ -303,6 +303,9 @@ def select(
         raise ValueError(f"{len(whole)} complete rows are left: at least two are needed")
     if len(whole) < len(frame):
         whole = useful(whole)
+    if whole[target].nunique() == 1:
+        value = _shown(whole[target].iloc[0])
+        raise ValueError(f"the target {target!r} is {value} in every row: nothing to explain")
     kept = [c for c in whole.columns if c not in (target, varying)]
     return whole[[*kept, varying]], whole[target]
 
@@ -338,7 +341,9 @@ def _read(column: pd.Series, varies: bool, needed: bool, notes: list[str]) -> pd
         return numbers(column)
     if varies:
         labels = column.map(lambda value: value if pd.isna(value) else str(value))
-        notes.append(f"{name!r} holds text: each of its {labels.nunique()} values is a label")
+        n = labels.nunique()
+        each = f"each of its {n} values is a label" if n > 1 else "one label in all rows"
+        notes.append(f"{name!r} holds text: {each}")
         return labels
     some = text.sum() <= len(column) / 2
     words = column[text].astype(str)

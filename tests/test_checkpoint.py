@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+import warnings
 import zipfile
 
 import numpy as np
@@ -163,6 +164,29 @@ def tangled(path, n_units, *back):
     solution_with(path, units=units, meaning={"sin": [1.0, *values]}, output=output)
 
 
+def twice(path):
+    """Readers differ in which of two members of one name they take."""
+    with zipfile.ZipFile(path, "a") as file, warnings.catch_warnings(action="ignore"):
+        file.writestr("weights.npy", file.read("weights.npy"))
+
+
+def crowded(path):
+    with zipfile.ZipFile(path, "a") as file:
+        for k in range(checkpoint.MOST_MEMBERS):
+            file.writestr(f"spare{k}.npy", file.read("weights.npy"))
+
+
+def talkative(path):
+    """As Python's lists and dictionaries ten times as large as in the file."""
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open("header.npy", "w") as f,
+    ):
+        np.lib.format.write_array_header_1_0(
+            f, {"descr": "<U100000000", "fortran_order": False, "shape": ()}
+        )
+
+
 def text_member(path):
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("readme.txt", "hello")
@@ -213,6 +237,15 @@ DAMAGE = {
     "complex": lambda path: rewrite(path, weights=contents(path)["weights"] * 1j),
     "no units": lambda path: solution_with(path, units=None),
     "no solution": lambda path: header_with(path, solution=[]),
+    "twice": twice,
+    "crowded": crowded,
+    "talkative": talkative,
+    "t that descend": lambda path: rewrite(path, t=contents(path)["t"][::-1]),
+    "equal t": lambda path: rewrite(path, t=np.ones_like(contents(path)["t"])),
+    "one row of weights": lambda path: solution_with(path, source="single"),
+    "half precision": lambda path: rewrite(path, weights=contents(path)["weights"].astype("f2")),
+    "infinite number": lambda path: solution_with(path, output=[[0, 1], [float("inf"), 1]]),
+    "labels as text": lambda path: solution_with(path, labels="a" * len(contents(path)["t"])),
     "few labels": lambda path: solution_with(path, labels=["only"]),
 }
 

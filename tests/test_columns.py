@@ -183,6 +183,7 @@ def test_gaps_in_a_column_of_no_use_cost_no_rows(subjects):
         ),
         (lambda d: d.assign(force="much"), ("force", "time"), "'force' holds no numbers"),
         (lambda d: d.assign(force="2020-01-01"), ("force", "time"), "'force' holds dates"),
+        (lambda d: d.assign(force=7.5), ("force", "time"), "'force' is 7.5 in every row"),
         (lambda d: d.assign(speed=1j), ("force", "time"), "complex"),
         (
             lambda d: d.mask(d == 3),

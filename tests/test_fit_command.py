@@ -49,7 +49,7 @@ def test_the_folder_holds_everything(folder):
 def test_the_equation_can_be_read_back(folder):
     written = sympy.sympify((folder / "o" / "equation.srepr").read_text())
     assert written == peql.load(folder / "o" / "model.npz").equation_
-    assert (folder / "o" / "equation.txt").read_text().startswith("y = x**2*a(t) + x*b(t)\n")
+    assert (folder / "o" / "equation.txt").read_text().startswith("y = a(t)*x**2 + b(t)*x\n")
 
 
 def test_coefficients_come_with_standard_errors(folder):

@@ -148,7 +148,8 @@ def test_the_package_hash_sees_every_file(tmp_path, monkeypatch):
     ("options", "message"),
     [
         (["-p", "modles", "SEQL"], "unknown parameter .*'modles': did you mean 'models'"),
-        (["-p", "seed", "one"], "'seed', value 'one'"),
+        (["-p", "seed", "one"], "'seed', value 'one': expected a whole number"),
+        (["-p", "seed", "0:9000000000"], "expected at most 100,000 values"),
         (["-p", "seed", "3:3"], "3:3 holds no number"),
         (["-p", "seed", "0", "0"], "'seed' has 0 twice"),
         (["-p", "seed", "0", "-p", "seed", "1"], "'seed' is given twice"),

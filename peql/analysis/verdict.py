@@ -18,11 +18,13 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
+from sympy.core.function import AppliedUndef
 
 from ..engine.criterion import information
 from ..engine.moves import as_found, polish
 from ..engine.rows import by_step
 from ..engine.solver import Points
+from ..equation.writing import written
 from ..solution import Solution
 from .comparison import form
 
@@ -39,6 +41,9 @@ PATTERN = 0.25
 # this distance is the truth once in 1 + exp(3) times. At half of it that is once in 5 or 6, too
 # often if one wrong law in a hundred tables is the goal; at 10, more right laws are refused.
 MARGIN = 6.0
+# Half waves between neighbouring rows: with more (the sampling theorem) a slower wave goes through
+# the same rows, and through a few rows one of a thousand frequencies always does.
+HALF_WAVES = 1.0
 NEGLIGIBLE = 1e-6  # share of y's variance; a pattern in smaller residuals does not matter
 ROWS = 3000  # rows, at most, in which a pattern is looked for
 FLIPS = 4000  # of the residuals' signs at random: enough to see a chance of one in 1000
@@ -50,6 +55,8 @@ CERTAINLY = 1e15  # a larger ratio of a coefficient to its error says no more
 # Share of each t's rows that are left out, outermost along a column: two thirds are mostly enough
 # to show a law, and half as much range again lies beyond them, in which an approximation fails.
 OUTER = 1 / 3
+TELLS = 0.99  # share of the variance of y, or of its ranks, that one column alone explains
+DIGITS = 4  # of numbers in a sentence
 LEAST_ROWS = 12  # of each t, of which enough are left to fit it again
 
 
@@ -97,7 +104,7 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     exact = 1e-12 * variance
     numbers = solution.n_numbers()
     n_held = max(int(model.validation_fraction * len(y)), len(solution.t) if held_out > 0 else 1)
-    alternatives = model.alternatives_
+    alternatives = model.alternatives_.assign(equation=_written(model))
     if hasattr(model, "solutions_"):  # unless loaded; the same with other numbers is no rival
         forms = [form(s.equation, s.features) for s in model.solutions_]
         alternatives = alternatives[np.array([other != forms[0] for other in forms[1:]], bool)]
@@ -132,6 +139,7 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
             ROWS_PER_NUMBER,
             "it has too many numbers for so few different rows",
         ),
+        *_waves(solution, X),
         *_certainty(model),
         _check(
             "share of the residuals' variance that a generic model predicts",
@@ -166,7 +174,14 @@ def verdict(model: Any, X: pd.DataFrame, y: Any, *, repeats: int = 2) -> Verdict
     checks = pd.DataFrame(rows).set_index("check")
     nothing = not solution.used_features
     passed = bool(checks["passed"].all())
-    return Verdict(passed, checks, nothing, other, _agreeing(model), _copied(solution))
+    copied = _copied(solution, X, y, residual)
+    return Verdict(passed, checks, nothing, other, _agreeing(model), copied)
+
+
+def _written(model: Any) -> list[str]:
+    """The alternatives, to read."""
+    kept = [s.equation for s in getattr(model, "solutions_", [])[1:]]
+    return [written(e, DIGITS) for e in kept or model.alternatives_["equation"]]
 
 
 def _agreeing(model: Any) -> str:
@@ -179,26 +194,34 @@ def _agreeing(model: Any) -> str:
     ' 2 of 3 trials of the network found this form.'
     """
     trials = model.trials_
-    written = trials["equation"].str.replace(r"\b\d+\.\d*(e[-+]?\d+)?", "#", regex=True)
-    same = (written == written[model.best_trial_])[trials["method"] == "network"]
+    forms = trials["equation"].str.replace(r"\b\d+\.\d*(e[-+]?\d+)?", "#", regex=True)
+    same = (forms == forms[model.best_trial_])[trials["method"] == "network"]
     return f" {same.sum()} of {len(same)} trials of the network found this form." * (len(same) > 1)
 
 
-def _copied(solution: Solution) -> str:
-    """A remark if one column of several, but for constants, is the target at every t.
+def _copied(solution: Solution, X: pd.DataFrame, y: np.ndarray, residual: np.ndarray) -> str:
+    """A remark if columns of the table may have been computed from the target.
 
-    As an equation that is right, but a column that was computed from the target hides the law.
+    An equation with such a column may be right, but the column hides the law. Alone it nearly tells
+    the target, in whatever units, at every t alike; or several do so together without any error.
     """
-    if len(solution.used_features) != 1:
-        return ""
-    column, equation = sympy.Symbol(solution.used_features[0]), solution.equation
-    numbers = not equation.atoms(sympy.core.function.AppliedUndef)
-    if not (numbers and len(solution.features) > 1 and sympy.diff(equation, column).is_number):
-        return ""
-    return (
-        f" But {column} alone, in other units, is nearly {solution.target}: if one was computed "
-        "from the other, leave that column out."
-    )
+    names = solution.used_features
+    for name in names if len(solution.features) > 1 else ():
+        pairs = np.column_stack([X[name], y])
+        alike = np.corrcoef(pairs.T)[0, 1], stats.spearmanr(pairs)[0]
+        if max(np.square(alike)) >= TELLS:
+            return (
+                f" But {name} alone nearly tells {solution.target}: if one was computed from the "
+                "other, leave that column out."
+            )
+    rounding = max(EXACT**2 * float(np.mean(y**2)), _digits(y) ** 2 / 6)
+    same = len(solution.weights) > 1 and not solution.equation.atoms(AppliedUndef)
+    if same and 1 < len(names) < len(solution.features) and np.mean(residual**2) <= rounding:
+        return (
+            f" But it is exact, and the same at every {solution.varying[0]}: if one of "
+            f"{', '.join(names)} was computed from {solution.target}, leave that column out."
+        )
+    return ""
 
 
 def _chance(
@@ -247,7 +270,8 @@ def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list
                 for rows in (outer, inner)
             )
         chance = _chance(beyond, within, len(outer), len(inner), numbers, solution)
-        others[f"{again.equation_} for the {'smaller' if largest else 'larger'} {column}"] = chance
+        other = written(again.equation_, DIGITS)
+        others[f"{other} for the {'smaller' if largest else 'larger'} {column}"] = chance
     failed = [found for found, chance in others.items() if chance < CHANCE]
     return [
         _check(
@@ -255,14 +279,15 @@ def _agreement(model: Any, X: pd.DataFrame, y: np.ndarray, repeats: int) -> list
             len(ends) - len(others),
             "at least",
             1,
-            f"no part of the range has this form ({'; '.join(others)})",
+            f"parts of the range have another form ({'; '.join(others)})",
         ),
         _check(
             "chance of its error beyond parts of the range with another form",
             min(others.values(), default=1.0),
             "at least",
             CHANCE,
-            f"it does not hold beyond a part of the range ({'; '.join(failed)})",
+            "fitted to a part of the range, it fails on the rest"
+            + (f" (there it is {'; '.join(failed)})" if len(others) < len(ends) else ""),
         ),
     ]
 
@@ -319,6 +344,45 @@ def refitted(model: Any, X: pd.DataFrame, y: np.ndarray, rows: np.ndarray | None
     again = copy(model)
     again.solution_ = replace(solution, weights=polish(start, points).weights[..., 0].numpy())
     return again
+
+
+def _waves(solution: Solution, X: pd.DataFrame) -> list[dict[str, Any]]:
+    """Half waves of a sine from a row to the next, where there are most; none without a sine.
+
+    Rows of one step count if the frequency differs from step to step, else all.
+    """
+    calls = {type(one).__name__: one for one in solution.equation.atoms(AppliedUndef)}
+    waves = solution.equation.atoms(sympy.sin, sympy.cos, sympy.tan)
+    values = solution.coefficients
+    step = _steps(solution, X)
+    if not waves or solution.slopes is not None or step.max() >= len(values):
+        return []
+    own = {call: values[name].to_numpy()[step] for name, call in calls.items()}
+    columns = {sympy.Symbol(c): X[c].to_numpy() for c in X if X[c].dtype.kind in "fiu"}
+    counts = []
+    for wave in waves:
+        known = {s: v for s, v in {**own, **columns}.items() if wave.args[0].has(s)}
+        turns = np.broadcast_to(_at_rows(wave.args[0], known), step.shape)
+        each = solution.source == "stacked" and not own.keys().isdisjoint(known)
+        for at in (turns[step == k] for k in np.unique(step)) if each else (turns,):
+            different = len(np.unique(np.round(at, 9)))
+            counts.append(np.ptp(at) / np.pi / max(different - 1, 1))
+    return [
+        _check(
+            "half waves from a row to the next",
+            max(counts),
+            "at most",
+            HALF_WAVES,
+            "it swings faster than the rows can show",
+        )
+    ]
+
+
+def _at_rows(expression: sympy.Expr, known: dict[Any, np.ndarray]) -> np.ndarray:
+    """The values of an expression whose symbols and functions are ``known`` at each row."""
+    plain = {each: sympy.Dummy() for each in known}
+    evaluate = sympy.lambdify(list(plain.values()), expression.xreplace(plain), "numpy")
+    return np.asarray(evaluate(*known.values()), dtype=float)
 
 
 def _beyond_plain(model: Any, X: pd.DataFrame, y: np.ndarray, residual: np.ndarray) -> float:

@@ -34,8 +34,10 @@ INSTEAD = {
 COMMENT = ("#", "%")
 LINES = 50  # from which the layout of a CSV file is seen
 START = 2**22  # characters among which they are
-# A text that begins so is a formula to a spreadsheet.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# What a spreadsheet takes for a formula: a text that begins so, also after what separates the
+# cells in other countries, where quotes do not help.
+_FORMULA = r"(?:^|(?<=[;|\t])){}(?=[=+\-@\t\r\n＝＋－＠])"
+_UNGUARDED, _GUARDED = re.compile(_FORMULA.format("")), re.compile(_FORMULA.format("'"))
 _NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
 _WITH_COMMA = re.compile(_NUMBER.format(","))
 _WITH_POINT = re.compile(_NUMBER.format(r"\."))
@@ -427,21 +429,19 @@ def _numerals(cells: list[str]) -> dict[str, Any]:
 def guard(value: Any) -> Any:
     """A text that a spreadsheet would run as a formula, with an apostrophe before it.
 
-    >>> guard("=cmd()"), guard("-x"), guard(-1.5), guard("north")
-    ("'=cmd()", "'-x", -1.5, 'north')
+    >>> guard("=cmd()"), guard("-x"), guard(-1.5), guard("north"), guard("a;=cmd()")
+    ("'=cmd()", "'-x", -1.5, 'north', "a;'=cmd()")
     """
     if not isinstance(value, str):
         return value
-    plain = value.replace("\r", " ")  # which would begin a row
-    return f"'{plain}" if value.startswith(FORMULA) else plain
+    return _UNGUARDED.sub("'", value).replace("\r", " ")  # which would begin a row
 
 
 def unguarded(table: pd.DataFrame) -> pd.DataFrame:
     """Without the apostrophes of ``guard``, so that what was written is read again as it was."""
 
     def plain(value: Any) -> Any:
-        guarded = isinstance(value, str) and value[:1] == "'" and value[1:].startswith(FORMULA)
-        return value[1:] if guarded else value
+        return _GUARDED.sub("", value) if isinstance(value, str) else value
 
     texts = [c for c in table.columns if not pd.api.types.is_numeric_dtype(table[c].dtype)]
     table = table.rename(columns=plain)

@@ -207,6 +207,7 @@ def run_fit(arguments: argparse.Namespace) -> int:
     ):
         model.fit(X, y)
     from ..analysis.verdict import trade_off, verdict
+    from ..equation.writing import written
     from . import report
 
     with stage("judging the equation"):
@@ -227,11 +228,12 @@ def run_fit(arguments: argparse.Namespace) -> int:
     )
     with stage("writing the report"), made_whole(out) as part:
         write(part, model, X, y, judged, simpler, breaks, explained, run)
-    print(_printable(f"{y.name} = {model.equation_}"))
+    print(_printable(f"{y.name} = {written(model.equation_)}"))
     print(_printable(str(judged)))
     if not judged.trustworthy:
         labels = model.solution_.labels is not None
-        print(advice(arguments, labels=labels, n_features=len(model.feature_names_)))
+        n_features, rivals = len(model.feature_names_), bool(judged.alternatives)
+        print(advice(arguments, labels=labels, n_features=n_features, rivals=rivals))
     print(f"report: {out / 'report.html'}")
     return 0 if judged.trustworthy else 1
 
@@ -258,8 +260,10 @@ def make_model(arguments: argparse.Namespace) -> Any:
     )
 
 
-def advice(arguments: argparse.Namespace, labels: bool = False, n_features: int = 2) -> str:
-    """What to try when nothing trustworthy was found."""
+def advice(
+    arguments: argparse.Namespace, labels: bool = False, n_features: int = 2, rivals: bool = False
+) -> str:
+    """What to try when nothing trustworthy was found; ``rivals``: several forms were."""
     from ..primitives import SETS
 
     tried = arguments.primitives[0] if len(arguments.primitives) == 1 else None
@@ -279,6 +283,8 @@ def advice(arguments: argparse.Namespace, labels: bool = False, n_features: int 
         ideas.append("--model heql if there are few rows at each value")
     if n_features > 1:
         ideas.append("fewer columns (--features)")
+    if rivals:
+        ideas.insert(0, "rows over a wider range, or more exact ones, which would tell them apart")
     return f"To try: {', or '.join(ideas)}."
 
 
@@ -327,12 +333,13 @@ def write(
     import matplotlib.pyplot as plt
     import sympy
 
+    from ..equation.writing import written
     from ..style import SHARP
     from . import report
 
     typeset = report.equation_tex(model, y)
     texts = {
-        "equation.txt": f"{y.name} = {model.equation_}\n{judged}\n",
+        "equation.txt": f"{y.name} = {written(model.equation_)}\n{judged}\n",
         "equation.tex": f"% needs amsmath\n\\begin{{equation}}\n  {typeset}\n\\end{{equation}}\n",
         "equation.srepr": sympy.srepr(model.equation_) + "\n",
         "coefficients.csv": to_csv(report.coefficients_with_errors(model), index=True),

@@ -20,6 +20,7 @@ from . import kernel
 OWN_COLUMNS = ("status", "seconds", "failure", "notebook", "hash")
 PYTHON = {"display_name": "Python 3", "language": "python", "name": "python3"}
 KEY = "peql_record"  # where peql.chapters.record leaves what a run found
+MOST_VALUES = 100_000  # that a range may stand for
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,12 @@ class Notebook:
                 _elements(default, text)  # checked now, made when it runs
                 return [text]
             if isinstance(default, int) and not isinstance(default, bool) and ":" in text:
-                values = list(range(*map(int, text.split(":"))))
+                values = range(*(_typed(default, part) for part in text.split(":")))
                 if not values:
                     raise ValueError(f"{text} holds no number")
-                return values
+                if values[:MOST_VALUES] != values:
+                    raise ValueError(f"expected at most {MOST_VALUES:,} values")
+                return list(values)
             if is_path(default):
                 return [find(text, self.folder)]
             return [_typed(default, text)]
@@ -157,10 +160,13 @@ def _typed(default: Any, text: str) -> Any:
             if text.lower() not in ("true", "false"):
                 raise ValueError("expected true or false")
             return text.lower() == "true"
-        case int():
-            return int(text)
-        case float():
-            return float(text)
+        case int() | float():
+            kind = type(default)
+            try:
+                return kind(text)
+            except ValueError:
+                expected = "a whole number" if kind is int else "a number"
+                raise ValueError(f"expected {expected}") from None
         case str():
             return text
         case None:
@@ -253,5 +259,5 @@ def file_name(values: dict[str, Any], hash: str) -> str:
     'models-SEQL_seed-3_0123456789ab.ipynb'
     """
     told = "_".join(f"{name}-{value}" for name, value in values.items())
-    told = re.sub(r"[^\w.,+-]+", "-", told)[:80]
+    told = re.sub(r"[^\w.,+-]+", "-", told, flags=re.ASCII)[:80]
     return f"{told}_{hash}.ipynb" if told else f"{hash}.ipynb"

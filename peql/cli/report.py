@@ -19,7 +19,7 @@ import sympy
 from matplotlib.figure import Figure
 
 from ..equation.tex import mathml, tex
-from ..equation.writing import plain, text
+from ..equation.writing import plain, written
 from ..plots import coefficient_functions as coefficients
 from ..plots import fit_slider as slider
 from ..plots import fits, has_labels, residuals, trade_off
@@ -125,11 +125,11 @@ def _readable(value: float) -> str:
 def explanations_table(explained: pd.DataFrame) -> pd.DataFrame:
     """The table of ``model.explain`` with numbers of three digits."""
     expressions = explained["expression"]
-    written: Any = [None if e is None else plain(text(rounded(e), "#.3g")) for e in expressions]
+    told: Any = [None if e is None else plain(written(e, 3)) for e in expressions]
     return explained.assign(
         low=explained["low"].map(_readable),
         high=explained["high"].map(_readable),
-        expression=written,
+        expression=told,
         error=["" if np.isnan(error) else f"{error:.1%}" for error in explained["error"]],
     )
 
@@ -159,11 +159,9 @@ def equations(table: pd.DataFrame) -> pd.DataFrame:
     """Of ``model.alternatives_`` or ``trade_off``: as text, each once, and last in its row."""
     if "equation" not in table:
         return table
-    written = [
-        plain(e if isinstance(e, str) else text(rounded(e), "#.3g")) for e in table["equation"]
-    ]
     others = [c for c in table if c != "equation"]
-    return table.assign(equation=written)[[*others, "equation"]].drop_duplicates("equation")
+    told = [plain(written(e, 3)) for e in table["equation"]]
+    return table.assign(equation=told)[[*others, "equation"]].drop_duplicates("equation")
 
 
 def runners_up(model: Any) -> pd.DataFrame:
@@ -290,7 +288,7 @@ def _table(
     """HTML of its first rows, every cell escaped; "" if there are none."""
     if not len(table) or not len(table.columns):
         return ""
-    written = _to_read(table.head(MOST_ROWS)).to_html(
+    page = _to_read(table.head(MOST_ROWS)).to_html(
         index=index,
         header=header,
         escape=True,
@@ -301,8 +299,8 @@ def _table(
     if len(table) > MOST_ROWS:
         rest = f"The first {MOST_ROWS} of {len(table):,} rows."
         link = f" <a href='{html.escape(file)}'>{html.escape(file)}</a> has all." if file else ""
-        written += f"<p>{rest}{link}</p>"
-    return written
+        page += f"<p>{rest}{link}</p>"
+    return page
 
 
 def _to_read(table: pd.DataFrame) -> pd.DataFrame:

@@ -94,7 +94,9 @@ def command(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--timeout {arguments.timeout:g}: expected seconds, or 0 for no limit")
     folder = arguments.out or Path("sweeps") / arguments.notebook.stem
     n_runs = prod(len(values) for values in swept.values())
-    print(f"{notebook.name}: {n_runs} runs into {folder}", flush=True)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is no folder: name another with --out")
+    print(f"{notebook.name}: {n_runs} run{'s' * (n_runs != 1)} into {folder}", flush=True)
     cluster = connect(arguments.dask) if arguments.dask else None
     options = {"jobs": arguments.jobs, "timeout": arguments.timeout or None}
     try:

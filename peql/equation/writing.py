@@ -6,11 +6,13 @@ import re
 
 import sympy
 from sympy.core.function import AppliedUndef
-from sympy.printing.precedence import precedence
+from sympy.printing.precedence import PRECEDENCE, precedence
 from sympy.printing.str import StrPrinter
 
 ROUNDING = 1e-20  # a squared error below this is rounding error, and differs between machines
 LONG = 120  # characters of TeX that fit on one line
+_CALCULATION = re.compile(r"[-+*/^()=,]")  # in a name
+_NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(e[-+]?\d+)?")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -32,10 +34,43 @@ class _Printer(StrPrinter):
             return super()._print_Mul(expr)
         number, powers = numerator.as_coeff_Mul()
         parts = [self._print(abs(number))] if abs(number) != 1 else []
-        parts += map(str, functions)
+        parts += map(self._print, functions)
         if powers != 1:
             parts.append(self.parenthesize(powers, precedence(expr), strict=True))
         return "-" * bool(number < 0) + "*".join(parts)
+
+
+class _AsPeopleWrite(_Printer):
+    """Also in fractions, and with quotes around names that would read as calculations."""
+
+    def _print_Symbol(self, expr: sympy.Symbol) -> str:
+        return f'"{expr.name}"' if _CALCULATION.search(expr.name) else expr.name
+
+    def _print_Mul(self, expr: sympy.Mul) -> str:
+        above, below = sympy.fraction(expr, exact=True)
+        if below == 1:
+            return super()._print_Mul(expr)
+        negative = above.could_extract_minus_sign()
+        above = self.parenthesize(-above if negative else above, PRECEDENCE["Mul"], strict=True)
+        return f"{'-' * negative}{above}/{self.parenthesize(below, PRECEDENCE['Mul'])}"
+
+
+def written(equation: sympy.Expr | str, digits: int = 10) -> str:
+    """The equation for a reader of his own table, numbers with so many digits.
+
+    Of one that is text already only the numbers are shortened.
+
+    >>> x, ratio = sympy.symbols("x T/K")
+    >>> a, b = (sympy.Function(name)(sympy.Symbol("t")) for name in "ab")
+    >>> written(a * x / (b + x)), written(7.5 - x / 3.0, 4), written(a * sympy.exp(-b / ratio))
+    ('a(t)*x/(x + b(t))', '7.5 - 0.3333*x', 'a(t)*exp(-b(t)/"T/K")')
+    >>> written("x*a(t) + 0.9347101285", 3), written(-a / (b * x) - 1)
+    ('x*a(t) + 0.935', '-1 - a(t)/(b(t)*x)')
+    """
+    spec = f".{digits}g"
+    if isinstance(equation, str):
+        return _NUMBER.sub(lambda number: format(float(number[0]), spec), equation)
+    return _AsPeopleWrite(spec).doprint(equation)
 
 
 def text(equation: sympy.Expr, spec: str = ".3f") -> str:

@@ -6,6 +6,7 @@ A file is taken apart with suspicion: what it declares is checked before anythin
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import stat
@@ -25,6 +26,8 @@ from ..solution import Solution
 
 FORMAT = "peql-model-2"
 MOST_BYTES = 2**30  # that the arrays of a file may declare in all
+MOST_HEADER = 2**26  # bytes of the header among them: what it becomes in Python takes much more
+MOST_MEMBERS = 1000  # arrays in a file
 MOST_NODES = 100_000  # of a formula written out, where a unit that is read twice is there twice
 MOST_DEPTH = 100  # units within units; SymPy's recursion ends at a few hundred
 PROBES = np.array([-1.3, -0.4, 0.2, 0.9, 1.7])  # where two primitives of one name must agree
@@ -110,16 +113,30 @@ def unpacked(header: Header, arrays: Arrays) -> Solution:
     for name, shape in expected.items():
         if name in arrays and arrays[name].shape != shape:
             raise ValueError(f"{name} has shape {arrays[name].shape}, not {shape}")
-        if name in arrays and arrays[name].dtype.kind != "f":
-            raise ValueError(f"{name} holds {arrays[name].dtype}, not real numbers")
+        if name in arrays and arrays[name].dtype != np.float64:
+            raise ValueError(f"{name} holds {arrays[name].dtype}, not float64")
         if name in arrays and not np.isfinite(arrays[name]).all():
             raise ValueError(f"{name} has values that are NaN or infinite")
     _check_graph(formula)
-    for name, n in (("features", n_features), ("constant", n_weights)):
-        if len(header[name]) != n:
-            raise ValueError(f"{name} names {len(header[name])}, not {n}")
+    for name, n, kind in (
+        ("features", n_features, str),
+        ("varying", n_varying, str),
+        ("constant", n_weights, bool),
+        ("labels", n_steps, str),
+    ):
+        values = header[name]
+        if name == "labels" and values is None:
+            continue
+        if type(values) is not list or any(type(value) is not kind for value in values):
+            raise ValueError(f"its {name} are no list of {kind.__name__}")
+        if len(values) != n or (len(set(values)) < n and kind is str):
+            raise ValueError(f"its {name} are {len(set(values))} different ones, not {n}")
     if header["source"] not in ("single", "stacked", "meta"):
         raise ValueError(f"its source of weights is {header['source']!r}")
+    if n_steps < 1 or (header["source"] == "single" and n_steps > 1):
+        raise ValueError(f"it has weights of {n_steps} steps")
+    if n_varying == 1 and (np.diff(arrays["t"][:, 0]) <= 0).any():
+        raise ValueError("its t do not ascend")
     scales = Scales(
         arrays["x_scale"],
         arrays["x_shift"],
@@ -131,27 +148,25 @@ def unpacked(header: Header, arrays: Arrays) -> Solution:
     if not (np.isfinite(units_of) & (units_of > 0)).all():
         raise ValueError("the units of its columns are not all positive numbers")
     labels = header["labels"]
-    if labels is not None and len(labels) != n_steps:
-        raise ValueError(f"it has {len(labels)} labels for {n_steps} steps")
     return Solution(
         formula,
         arrays["weights"],
-        tuple(bool(c) for c in header["constant"]),
+        tuple(header["constant"]),
         arrays["t"],
         scales,
-        tuple(map(str, header["features"])),
-        tuple(map(str, header["varying"])),
+        tuple(header["features"]),
+        tuple(header["varying"]),
         str(header["target"]),
         header["source"],
         arrays.get("slopes"),
         arrays.get("covariance"),
-        None if labels is None else tuple(map(str, labels)),
+        None if labels is None else tuple(labels),
         arrays.get("box"),
     )
 
 
 def _edges(edges: Any) -> Edges:
-    if any(c is not None and type(c) not in (int, float) for c, _ in edges):
+    if any(c is not None and not (type(c) in (int, float) and math.isfinite(c)) for c, _ in edges):
         raise ValueError("a weight of its formula is neither a place nor a number")
     return tuple((c, int(node)) for c, node in edges)
 
@@ -198,10 +213,15 @@ def write(path: str | os.PathLike[str], header: Header, arrays: Mapping[str, np.
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; pass the path of a file")
     stamped = {"format": FORMAT, "peql_version": __version__, **header}
+    written = np.array(json.dumps(stamped))
+    try:  # what could not be read again is not written
+        _check_declared(written.nbytes + sum(a.nbytes for a in arrays.values()), written.nbytes)
+    except ValueError as error:
+        raise ValueError(f"the model is too large to be saved: {error}") from None
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "xb") as file:
-            np.savez_compressed(file, **{"header": np.array(json.dumps(stamped)), **arrays})  # type: ignore[arg-type]
+            np.savez_compressed(file, **{"header": written, **arrays})  # type: ignore[arg-type]
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
@@ -236,9 +256,12 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
 
 
 def _check_sizes(file: Any) -> None:
-    total = 0
+    sizes: dict[str, int] = {}
     with zipfile.ZipFile(file) as archive:
-        for member in archive.namelist():
+        members = archive.namelist()
+        if len(members) > MOST_MEMBERS or len(set(members)) < len(members):
+            raise ValueError(f"it holds {len(members)} arrays, or one twice")
+        for member in members:
             with archive.open(member) as part:
                 version = np.lib.format.read_magic(part)
                 reader = (
@@ -247,6 +270,12 @@ def _check_sizes(file: Any) -> None:
                     else np.lib.format.read_array_header_2_0
                 )
                 shape, _, dtype = reader(part)
-                total += int(np.prod([int(n) for n in shape], dtype=object)) * dtype.itemsize
+                sizes[member] = math.prod(int(n) for n in shape) * dtype.itemsize
+    _check_declared(sum(sizes.values()), sizes.get("header.npy", 0))
+
+
+def _check_declared(total: int, header: int) -> None:
     if total > MOST_BYTES:
         raise ValueError(f"it declares {total:,} bytes, and {MOST_BYTES:,} is the most")
+    if header > MOST_HEADER:
+        raise ValueError(f"its header has {header:,} bytes, and {MOST_HEADER:,} is the most")
