@@ -58,6 +58,7 @@ CHECKS = {
     "beyond_plain": "how much better than lines",
     "found_again": "parts of the range",
     "beyond": "chance of its error beyond",
+    "swings": "half waves from a row to the next",
 }
 
 

@@ -128,6 +128,8 @@ class Power(Expression):
     def size(self) -> int:
         if _is(self.w, 1.0):
             return self.g.size()
+        if isinstance(self.w, float) and self.w in EXPONENTS.values():
+            return 1 + self.g.size()  # one primitive
         plain = isinstance(self.w, int) or self.w in PLAIN_EXPONENTS
         return (2 if plain else 3) + self.g.size()  # 5/3 is one of many numbers
 

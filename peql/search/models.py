@@ -13,10 +13,6 @@ from .expressions import FULL_TURN, Apply, Expression, nodes, simplify
 from .varpro import Projection, descend, dot, project
 
 SPARE = 2  # constants over the limit that reduction may yet find to be shared or none
-# Where a coefficient is determined by a weight, the error rises by chance alone; more than so many
-# standard deviations of that and it is not: the criterion would trade an error that shows in
-# every experiment for a constant of each, and write an approximation down.
-BY_CHANCE = 4.0
 
 Kind = str  # of a coefficient: "free" or "shared"
 
@@ -46,6 +42,30 @@ class Model:
         return len(self.columns) - 1 + sum(c.size() for c in self.columns)
 
 
+def description(
+    error: np.ndarray,
+    rows: np.ndarray,
+    n_free: int,
+    n_shared: int,
+    size: float,
+    floor: np.ndarray | float = 0.0,
+    spare: int = 0,
+) -> float:
+    """``information``, each constant of a step at the price of that step's rows; smaller is better.
+
+    A constant of one step is known from its own rows alone. At the price of all rows, many steps
+    would buy a wrong form that does with one constant less.
+    """
+    score = information(error, rows, n_free, n_shared, size, floor, spare)
+    return score - n_free * own_rows(rows)
+
+
+def own_rows(rows: np.ndarray) -> float:
+    """What a constant of each step costs less at the price of its ``rows`` (step,) than of all."""
+    rows = np.maximum(np.asarray(rows, dtype=float), 1)
+    return float((np.log(rows.sum()) - np.log(rows)).sum())
+
+
 class Judge:
     """Scores models on ``rows``; ``between`` them a form must be defined, ``beyond`` it should."""
 
@@ -56,24 +76,24 @@ class Judge:
         if not np.isfinite(m.sse).all() or not _defined(m, self.between):
             return np.inf
         count = self.rows.count
+        # A wave that swings faster than the rows can show goes through any of them, and a peak that
+        # one row sees through that one: only where nothing is left can it be the law.
+        if any(n > np.median(count) for n in _half_waves(m, self.rows)):
+            return np.inf
+        if not self.is_exact(m) and _rows_that_see(m, self.rows) < 2:
+            return np.inf
         errors = m.sse / count, count
-        score = information(*errors, m.n_free, m.n_shared, m.size, self.floor, SPARE)
+        score = description(*errors, m.n_free, m.n_shared, m.size, self.floor, SPARE)
         return score + DOUBT * self.doubts(m)
 
     def doubts(self, m: Model) -> int:
         """Reasons to doubt a form that fits: a pole near the rows, waves that never turn."""
-        return (not _defined(m, self.beyond)) + _barely_waves(m, self.rows)
+        barely_waves = sum(n < 1 for n in _half_waves(m, self.rows))
+        return (not _defined(m, self.beyond)) + barely_waves
 
     def interpolates(self, m: Model) -> bool:
         """Whether too many constants are left for the rows of a step."""
         return m.n_free > MOST_CONSTANTS * np.median(self.rows.count)
-
-    def refutes(self, new: Model, m: Model) -> bool:
-        """Whether ``new`` has a larger error than having fewer constants than ``m`` explains."""
-        floor = (self.floor * self.rows.count).sum()
-        rise = self.rows.count.sum() * np.log((new.sse.sum() + floor) / (m.sse.sum() + floor))
-        fewer = (m.n_free - new.n_free) * len(m.sse) + m.n_shared - new.n_shared
-        return bool(rise > fewer + BY_CHANCE * np.sqrt(2 * fewer))
 
     def is_exact(self, m: Model) -> bool:
         """Whether every step fits to rounding error."""
@@ -93,15 +113,24 @@ def _defined(m: Model, rows: Rows) -> bool:
     return finite and not evaluation.bad.any()
 
 
-def _barely_waves(m: Model, rows: Rows) -> int:
-    """Sines of which most steps see less than half a turn: they stand for some other curve."""
+def _rows_that_see(m: Model, rows: Rows) -> float:
+    """How many rows of a typical step see the narrowest column: a tenth of its height at least."""
+    evaluation = Evaluation(rows, m.w[None], slopes=False)
+    with np.errstate(all="ignore"):
+        heights = (np.abs(evaluation.of(c)[0] * rows.mask) for c in m.columns)
+        seen = [np.median((h >= 0.1 * h.max(-1, keepdims=True)).sum(-1)) for h in heights]
+    return float(min(seen, default=2.0))
+
+
+def _half_waves(m: Model, rows: Rows) -> list[float]:
+    """How many half waves of each sine a typical step sees."""
     waves = {
         n for c in m.columns for n in nodes(c) if isinstance(n, Apply) and n.name in ("sin", "cos")
     }
     evaluation = Evaluation(rows, m.w[None], slopes=False)
     with np.errstate(all="ignore"):
         seen = [np.median(np.ptp(evaluation.of(n.g)[0], axis=-1)) for n in waves]
-    return sum(bool(turn < FULL_TURN / 2) for turn in seen)
+    return [float(turn / (FULL_TURN / 2)) for turn in seen]
 
 
 class Linear(NamedTuple):

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..engine.criterion import information
 from ..primitives import FREQUENCY
 from .dimensions import alike, is_number, of_weight
 from .evaluation import Evaluation, Rows
@@ -31,7 +30,7 @@ from .expressions import (
     simplify,
     substituted,
 )
-from .models import SPARE, Judge, Model, compact, linearised
+from .models import SPARE, Judge, Model, compact, description, linearised
 from .varpro import dot
 
 EXPONENTS = sorted({k / 2 for k in range(-24, 25)} | {k / 3 for k in range(-12, 13)})
@@ -46,7 +45,6 @@ class Change:
 
     model: Model
     cost: float
-    certain: bool = False  # to be made only if the rows do not speak against it
     anyway: bool = False  # to be tried whatever it is predicted to cost
 
 
@@ -121,6 +119,8 @@ class Prediction:
             here = linearised(m, judge.rows, m.w, m.c)
         self.c = here.c
         self.theta = np.concatenate([m.w, here.c], axis=1)
+        # A step that is all noise has nothing to lose, whatever its slopes say.
+        self.explained = np.maximum(dot(judge.rows.y, judge.rows.y) - m.sse, 0.0)
         jacobian = np.concatenate([here.by_weight, here.by_coefficient], axis=1)
         size = np.sqrt(dot(jacobian, jacobian)) + 1e-150
         scaled = jacobian / size[..., None]
@@ -149,18 +149,19 @@ class Prediction:
         v: np.ndarray,
         slope: np.ndarray,
         number: float | None,
-        certain: bool = False,
     ) -> Change:
         """The same for any function of θ: its values ``v`` (step,) and ``slope`` (step, θ)."""
         variance = np.einsum("si,sij,sj->s", slope, self.covariance, slope)
         variance = np.maximum(variance, 1e-300)
-        if number is None:
-            number = float((v / variance).sum() / (1 / variance).sum())
-        rise = np.nan_to_num((v - number) ** 2 / variance, nan=np.inf)
+        # Steps that are nearly all noise may be sure of a wrong number: then the median is nearer.
+        mean = float((v / variance).sum() / (1 / variance).sum())
+        numbers = (mean, float(np.median(v))) if number is None else (number,)
+        rises = (np.nan_to_num((v - one) ** 2 / variance, nan=np.inf) for one in numbers)
+        rise = min((np.minimum(one, self.explained) for one in rises), key=np.sum)
         count, floor = self.judge.rows.count, self.judge.floor
         error = (self.m.sse + rise) / count
-        cost = information(error, count, new.n_free, new.n_shared, new.size, floor, SPARE)
-        return Change(new, cost, certain)
+        cost = description(error, count, new.n_free, new.n_shared, new.size, floor, SPARE)
+        return Change(new, cost)
 
 
 def _of_coefficients(m: Model, prediction: Prediction) -> Iterator[Change]:
@@ -198,7 +199,7 @@ def _given_by_a_weight(m: Model, i: int, prediction: Prediction) -> Iterator[Cha
         slope = np.zeros_like(prediction.theta)
         slope[:, m.w.shape[1] + i] = 1 / factor
         slope[:, j] = -exponent * v / m.w[:, j]
-        yield prediction.curved(_given(m, i, j, exponent, v), v, slope, None, certain=True)
+        yield prediction.curved(_given(m, i, j, exponent, v), v, slope, None)
 
 
 def _in_a_ratio(m: Model, i: int, j: int, prediction: Prediction) -> Iterator[Change]:
@@ -319,7 +320,7 @@ def reduced(m: Model, judge: Judge, out_of_time=lambda: False) -> Model:
                 continue
             tried.add(key)
             new = judge.solved(new)
-            if new.score < m.score and not (change.certain and judge.refutes(new, m)):
+            if new.score < m.score:
                 m = new
                 break
             if out_of_time():

@@ -8,17 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
-from ..engine.criterion import floor, information
+from ..engine.criterion import floor
 from .evaluation import Rows
 from .expressions import Expression, One
 from .grammar import Grammar, Term
+from .models import description
 from .starts import starts
 from .varpro import descend, errors, evaluated, exchange, project
 
 DESCENTS = 3  # starts at each step that are followed
 MOST_TERMS = 360  # of the first round that are descended from
 FOLLOWED = 100  # of them, at least, that are followed further: some valleys are long and narrow
-MOST_SIMPLE, MOST_NESTED = 500, 1200  # terms whose starts are looked at, the smallest first
+MOST_SIMPLE, MOST_NESTED = 500, 1400  # terms whose starts are looked at, the smallest first
 MOST_ADDED = 12  # terms tried with each formula of the beam
 BEAM = 8
 MOST_TOGETHER = 4  # features that are combined with each other
@@ -84,7 +85,7 @@ class Screen:
         n_free = 1 + sum(len(t.columns) + t.n_weights for t in terms) - n_shared
         size = 1 + sum(t.size for t in terms)
         errors = sse / self.rows.count, self.rows.count
-        return information(*errors, n_free, n_shared, size, self.floor, spare=bool(terms))
+        return description(*errors, n_free, n_shared, size, self.floor, spare=bool(terms))
 
     def empty(self) -> State:
         w = np.zeros((len(self.rows.x), 0))
