@@ -231,9 +231,11 @@ LIMITS: dict[str, tuple[str, bool, tuple[float, float, float]]] = {
     "beyond_plain": ("better than parabolas by", True, (0.0, verdict.MARGIN, 10.0)),
     "found_again": ("parts in which it is found again", True, (0.0, 1.0, 2.0)),
     "beyond": ("chance of the error beyond", True, (1e-5, verdict.CHANCE, 1e-2)),
+    "swings": ("half waves from row to row", False, (2.0, verdict.HALF_WAVES, 0.5)),
 }
-# Checks that are not made of every table: no coefficient varies, rows are few, another refused.
-UNMADE = ("certainty", "found_again", "beyond")
+# Checks that are not made of every table: no coefficient varies, rows are few, another refused,
+# there is no sine.
+UNMADE = ("certainty", "found_again", "beyond", "swings")
 
 
 def verdict_limits(tables: pd.DataFrame) -> pd.DataFrame:
@@ -275,7 +277,7 @@ def _trusted(tables: pd.DataFrame, other: dict[str, float | None]) -> pd.Series:
         if limit is not None and check in tables:
             value = tables[check]
             if check in UNMADE:
-                value = value.fillna(np.inf)
+                value = value.fillna(np.inf if large else -np.inf)
             passed &= value >= limit if large else value <= limit
     return passed
 

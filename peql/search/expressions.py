@@ -128,9 +128,11 @@ class Power(Expression):
     def size(self) -> int:
         if _is(self.w, 1.0):
             return self.g.size()
-        if isinstance(self.w, float) and self.w in EXPONENTS.values():
+        # Which power of a weight gives a coefficient is one of many choices.
+        gives = isinstance(self.g, Scale) and isinstance(self.g.g, One)
+        if isinstance(self.w, float) and self.w in EXPONENTS.values() and not gives:
             return 1 + self.g.size()  # one primitive
-        plain = isinstance(self.w, int) or self.w in PLAIN_EXPONENTS
+        plain = isinstance(self.w, int) or (self.w in PLAIN_EXPONENTS and not gives)
         return (2 if plain else 3) + self.g.size()  # 5/3 is one of many numbers
 
 

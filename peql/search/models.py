@@ -42,30 +42,6 @@ class Model:
         return len(self.columns) - 1 + sum(c.size() for c in self.columns)
 
 
-def description(
-    error: np.ndarray,
-    rows: np.ndarray,
-    n_free: int,
-    n_shared: int,
-    size: float,
-    floor: np.ndarray | float = 0.0,
-    spare: int = 0,
-) -> float:
-    """``information``, each constant of a step at the price of that step's rows; smaller is better.
-
-    A constant of one step is known from its own rows alone. At the price of all rows, many steps
-    would buy a wrong form that does with one constant less.
-    """
-    score = information(error, rows, n_free, n_shared, size, floor, spare)
-    return score - n_free * own_rows(rows)
-
-
-def own_rows(rows: np.ndarray) -> float:
-    """What a constant of each step costs less at the price of its ``rows`` (step,) than of all."""
-    rows = np.maximum(np.asarray(rows, dtype=float), 1)
-    return float((np.log(rows.sum()) - np.log(rows)).sum())
-
-
 class Judge:
     """Scores models on ``rows``; ``between`` them a form must be defined, ``beyond`` it should."""
 
@@ -83,7 +59,7 @@ class Judge:
         if not self.is_exact(m) and _rows_that_see(m, self.rows) < 2:
             return np.inf
         errors = m.sse / count, count
-        score = description(*errors, m.n_free, m.n_shared, m.size, self.floor, SPARE)
+        score = information(*errors, m.n_free, m.n_shared, m.size, self.floor, SPARE)
         return score + DOUBT * self.doubts(m)
 
     def doubts(self, m: Model) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..engine.criterion import information
 from ..primitives import FREQUENCY
 from .dimensions import alike, is_number, of_weight
 from .evaluation import Evaluation, Rows
@@ -30,7 +31,7 @@ from .expressions import (
     simplify,
     substituted,
 )
-from .models import SPARE, Judge, Model, compact, description, linearised
+from .models import SPARE, Judge, Model, compact, linearised
 from .varpro import dot
 
 EXPONENTS = sorted({k / 2 for k in range(-24, 25)} | {k / 3 for k in range(-12, 13)})
@@ -160,7 +161,7 @@ class Prediction:
         rise = min((np.minimum(one, self.explained) for one in rises), key=np.sum)
         count, floor = self.judge.rows.count, self.judge.floor
         error = (self.m.sse + rise) / count
-        cost = description(error, count, new.n_free, new.n_shared, new.size, floor, SPARE)
+        cost = information(error, count, new.n_free, new.n_shared, new.size, floor, SPARE)
         return Change(new, cost)
 
 

@@ -8,11 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..engine.criterion import floor
+from ..engine.criterion import floor, information
 from .evaluation import Rows
 from .expressions import Expression, One
 from .grammar import Grammar, Term
-from .models import description
 from .starts import starts
 from .varpro import descend, errors, evaluated, exchange, project
 
@@ -85,7 +84,7 @@ class Screen:
         n_free = 1 + sum(len(t.columns) + t.n_weights for t in terms) - n_shared
         size = 1 + sum(t.size for t in terms)
         errors = sse / self.rows.count, self.rows.count
-        return description(*errors, n_free, n_shared, size, self.floor, spare=bool(terms))
+        return information(*errors, n_free, n_shared, size, self.floor, spare=bool(terms))
 
     def empty(self) -> State:
         w = np.zeros((len(self.rows.x), 0))

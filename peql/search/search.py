@@ -20,12 +20,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from tqdm import tqdm
 
-from ..engine.criterion import CONSISTENT, floor
+from ..engine.criterion import CONSISTENT, floor, information
 from ..engine.formula import Formula
 from .evaluation import Rows, Work
 from .expressions import Expression, One, X, show, simplify
 from .formulas import write
-from .models import Judge, Model, compact, description, own_rows, solve
+from .models import Judge, Model, compact, solve
 from .notation import as_written, in_order, rewritten, with_phases
 from .reduction import reduced
 from .sampling import between, blocks, prepare_rows, spread, thinned
@@ -208,19 +208,22 @@ def search(
 def or_nothing(models: list[Model], pool: list[State], judge: Judge) -> list[Model]:
     """The best and what is near it, or the constant, unless the best beats chance.
 
-    Of N forms fitted to noise the best looks better by 2 log N: so much is the choice worth. The
-    numbers in a form were chosen, too: here each costs as much as one that all rows share.
+    Of N forms fitted to noise the best looks better by 2 log N: so much is the choice worth.
+
+    The last word among forms has a criterion at which a constant of each step costs what the rows
+    of that step make it worth. At the price of all rows, many steps would buy a wrong form that
+    does with one constant less.
     """
     count = judge.rows.count
     zeros = np.zeros((len(count), 0))
     constant = Model((One(),), zeros, np.zeros((len(zeros), 1)), (), ("free",), count)
     constant = reduced(judge.solved(constant), judge)
     nothing = (judge.rows.y**2).sum(-1) / count
-    chance = min(
-        constant.score + constant.n_free * own_rows(count),
-        description(nothing, count, 0, 0, 0, judge.floor),
-    )
-    scores = [m.score + m.n_free * own_rows(count) for m in models[:1]]
+    chance = min(constant.score, information(nothing, count, 0, 0, 0, judge.floor))
+    cheaper = float((np.log(count.sum()) - np.log(np.maximum(count, 1))).sum())
+    models = [replace(m, score=m.score - m.n_free * cheaper) for m in models]
+    models.sort(key=lambda m: m.score)
+    scores = [m.score + m.n_free * cheaper for m in models[:1]]
     if not scores or scores[0] > chance - 2 * np.log(max(len(pool), 1)):
         return [constant]
     near: list[Model] = []
@@ -293,7 +296,7 @@ def chosen(pool: list[State], rows: Rows) -> list[State]:
     def hopeful(s: State) -> float:
         n = len(s.columns) + s.w.shape[1]
         size = sum(t.size for t in s.terms)
-        return description(s.sse / rows.count, rows.count, 1, n - 1, size, exact)
+        return information(s.sse / rows.count, rows.count, 1, n - 1, size, exact)
 
     pool = list({s.columns: s for s in sorted(pool, key=lambda s: -s.score)}.values())
     ranked = sorted(pool, key=lambda s: s.score)
@@ -314,7 +317,7 @@ def to_reduce(models: list[Model], judge: Judge) -> list[Model]:
 
     def hopeful(m: Model) -> float:
         n = m.n_free + m.n_shared
-        return description(m.sse / count, count, min(1, n), n - 1, m.size, judge.floor)
+        return information(m.sse / count, count, min(1, n), n - 1, m.size, judge.floor)
 
     models = list(
         {(m.columns, round(m.score, 6)): m for m in distinct(models, signs=True)}.values()
