@@ -41,6 +41,7 @@ from .making import ORIGIN as ORIGIN
 from .making import Sweep, columns_of, key_of, stored_rows, write_whole
 from .making import run_all as run_all
 from .making import write_table as write_table
+from .running import check_source
 
 PACKAGE = Path(__file__).parent
 TASKS = "peql_tasks"  # the package as which benchmarks/tasks/ is imported
@@ -113,12 +114,7 @@ def tasks(name: str) -> list[dict[str, Any]]:
 
 def run_task(name: str, expected: str, **task: Any) -> dict[str, Any]:
     """One row of a table, in whatever process; ``expected`` is the engine that it must have."""
-    present = engine(name)
-    if present != expected:
-        raise RuntimeError(
-            f"this worker's engine ({present}) is not the one the run was started with "
-            f"({expected}): install the same source on both"
-        )
+    check_source(engine(name), expected)
     started = time.perf_counter()
     with _closed(name):
         row = task_module(name).run(**task)

@@ -15,7 +15,6 @@ from peql import cli, results
 from peql.cli import table as table_command
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMANDS = ("fit", "predict", "sweep", "table")
 
 
 def test_the_installed_command_is_this_one():
@@ -35,7 +34,7 @@ def test_the_command_starts_without_torch():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_has_examples(command, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
