@@ -29,11 +29,6 @@ def test_python_m_peql_is_the_command():
     assert shown.stdout == f"peql {peql.__version__}\n"
 
 
-def test_the_command_starts_without_torch():
-    code = "import sys, peql.cli; peql.cli.parser(); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_has_examples(command, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -59,7 +54,7 @@ def test_an_error_is_one_line_unless_the_traceback_is_asked_for(capsys):
         cli.main(["--traceback", "table", "analitic"])
 
 
-def test_an_interrupt_ends_with_130(capsys, monkeypatch):
+def test_an_interrupt_ends_with_130(monkeypatch):
     def interrupted(name):
         raise KeyboardInterrupt
 

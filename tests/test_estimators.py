@@ -166,7 +166,7 @@ def test_seql_knows_a_t_printed_shorter(f1):
     assert model.equation(t=0.4286) == model.equation(t=3 / 7)
 
 
-def test_heql_predicts_between_and_beyond(f1):
+def test_heql_predicts_between_and_beyond():
     data = peql.datasets.load("f4", n_t=40, n_train=64)
     model = peql.HEQL(**QUICK).fit(data.X_train, data.y_train)
     X = data.X_test[data.X_test["t"] != data.X_test["t"].max()]

@@ -150,7 +150,7 @@ def test_a_folder_that_appears_meanwhile_loses_no_result(tmp_path):
     assert (tmp_path / kept / "result").exists()
 
 
-def test_predict_asks_only_for_what_the_equation_uses(folder, tmp_path):
+def test_predict_asks_only_for_what_the_equation_uses(tmp_path):
     data = peql.datasets.load("f1", n_t=8, n_train=64)
     spare = np.random.default_rng(0).uniform(size=len(data.X_train))
     X = data.X_train.assign(spare=spare)

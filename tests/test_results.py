@@ -36,32 +36,31 @@ def test_rows_hold_task_result_and_origin(tmp_path):
     pd.testing.assert_frame_equal(pd.read_csv(path), table, check_dtype=False)
 
 
-def test_a_second_run_does_only_what_is_missing(tmp_path):
-    path, done = tmp_path / "table.csv", []
+def test_rows_are_made_once_by_each_engine_and_again_if_they_failed(tmp_path):
+    path, done, broken = tmp_path / "table.csv", [], {1}
 
     def run(name, seed):
         done.append((name, seed))
+        if seed in broken:
+            raise ValueError("no luck")
         return {"value": seed}
 
-    sweep(path, run, TASKS[:4])
-    table = sweep(path, run, TASKS)
-    assert done == [tuple(task.values()) for task in TASKS]
-    assert len(table) == len(TASKS)
+    def made(tasks, **options):
+        """The tasks that were run, and the table."""
+        done.clear()
+        table = sweep(path, run, tasks, **options)
+        return [dict(zip(("name", "seed"), each, strict=True)) for each in done], table
 
-
-def test_rows_of_another_engine_are_redone(tmp_path):
-    path, done = tmp_path / "table.csv", []
-
-    def run(name, seed):
-        done.append(seed)
-        return {"value": seed}
-
-    sweep(path, run, TASKS[:2])
-    sweep(path, run, TASKS[:2], made_by={**MADE_BY, "engine": "other"})
-    assert done == [0, 1, 0, 1]
-    # But not those by other versions of what the engine runs on.
-    sweep(path, run, TASKS[:2], made_by={"engine": "other", "numpy_version": "2"})
-    assert done == [0, 1, 0, 1]
+    ran, table = made(TASKS[:4])
+    assert ran == TASKS[:4]
+    assert table["failure"].dropna().tolist() == ["ValueError: no luck"]
+    broken.clear()
+    ran, table = made(TASKS)
+    assert ran == [TASKS[1], *TASKS[4:]]
+    assert table[["name", "seed"]].to_dict("records") == TASKS
+    assert made(TASKS, made_by={**MADE_BY, "engine": "other"})[0] == TASKS
+    # But rows by other versions of what the engine runs on stay.
+    assert made(TASKS, made_by={"engine": "other", "numpy_version": "2"})[0] == []
 
 
 def test_a_batch_makes_the_rows_of_its_seeds_at_once(tmp_path, monkeypatch):
@@ -336,22 +335,6 @@ def test_a_missing_folder_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(results, "PACKAGE", tmp_path / "peql")
     with pytest.raises(FileNotFoundError, match="results/"):
         results.folder()
-
-
-def test_a_failing_run_is_reported_and_tried_again(tmp_path):
-    path, broken = tmp_path / "table.csv", {1}
-
-    def run(seed):
-        if seed in broken:
-            raise ValueError("no luck")
-        return {"value": seed}
-
-    tasks = [{"seed": k} for k in range(3)]
-    first = sweep(path, run, tasks)
-    assert first["failure"].dropna().tolist() == ["ValueError: no luck"]
-    broken.clear()
-    second = sweep(path, run, tasks)
-    assert second["value"].tolist() == [0, 1, 2]
 
 
 THREADS = """
