@@ -25,6 +25,7 @@ from peql.engine.training import Descent
 from peql.nn import SymbolicNetwork
 
 POINTS = 16
+Ratios = dict[str, float]
 
 
 def training_step(weights: str, n_steps: int, n_trials: int) -> Callable:
@@ -70,58 +71,74 @@ def table(title: str, header: str, rows: list[tuple]) -> None:
         print("  ".join(f"{v:>10.2f}" if isinstance(v, float) else f"{v:>10}" for v in row))
 
 
-def main() -> None:
-    """Print the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="fewer sizes, no whole trials")
-    quick = parser.parse_args().quick
-    torch.set_num_threads(1)
-
-    ratios = {}
-    rows = []
-    for n in (32, 128) if quick else (32, 64, 128, 256, 512, 1024):
+def over_t(sizes: tuple[int, ...]) -> Ratios:
+    """A step of SEQL and of HEQL over the number of t."""
+    rows, ratios = [], {}
+    for n in sizes:
         seql, heql = milliseconds(training_step("stacked", n, 1), training_step("meta", n, 1))
         rows.append((n, seql, heql, heql / seql))
         ratios[f"a step at {n} t, HEQL / SEQL"] = heql / seql
     table("ms a step over the number of t", "         t        SEQL        HEQL  HEQL/SEQL", rows)
+    return ratios
 
-    rows = []
-    for n in (1, 8) if quick else (1, 2, 4, 8, 16, 40):
+
+def over_trials(sizes: tuple[int, ...]) -> Ratios:
+    """A step of several trials together, against one by one."""
+    rows, ratios = [], {}
+    for n in sizes:
         alone, together = milliseconds(
             training_step("stacked", 128, 1), training_step("stacked", 128, n), rounds=7
         )
         rows.append((n, together, n * alone / together))
         ratios[f"{n} trials one by one / together"] = n * alone / together
     table("ms a SEQL step over trials", "    trials          ms  speed-up against one by one", rows)
+    return ratios
 
-    if not quick:
-        rows, seconds = [], {}
-        for name in ("f1", "f5"):
-            data = peql.datasets.load(name)
-            for model in ("SEQL", "HEQL"):
-                for refine in (False, True):
-                    given: dict[str, Any] = {"refine": refine, "method": "network"}
-                    seconds[model, refine] = seconds_of(model, data, random_state=0, **given)
-                rows.append((model, name, seconds[model, True], seconds[model, False]))
-                share = seconds[model, True] / seconds[model, False]
-                ratios[f"a trial of {model} on {name}, refined / trained only"] = share
-            ratios[f"a trial on {name}, HEQL / SEQL"] = (
-                seconds["HEQL", True] / seconds["SEQL", True]
+
+def whole_trials() -> Ratios:
+    """A trial with and without its refinement."""
+    rows, ratios = [], {}
+    for name in ("f1", "f5"):
+        data, refined = peql.datasets.load(name), {}
+        for model in ("SEQL", "HEQL"):
+            trained, refined[model] = (
+                seconds_of(model, data, method="network", refine=refine, random_state=0)
+                for refine in (False, True)
             )
-        header = "     model        data     refined  trained only"
-        table("CPU seconds a trial", header, rows)
-        # The unit in which a search is measured.
-        f1 = peql.datasets.load("f1")
-        unit = seconds_of("SEQL", f1, method="network", random_state=300)
-        rows = []
-        for noise in (0.0, 0.01, 0.1):
-            laws = (peql.datasets.load(law, random_state=300, noise=noise) for law in LAWS)
-            times = [seconds_of("SEQL", data, random_state=300) / unit for data in laws]
-            rows.append((f"{noise:.0%}", median(times), max(times)))
-            ratios[f"a law at {noise:.0%} noise / a SEQL trial on f1, median"] = median(times)
-            ratios[f"a law at {noise:.0%} noise / a SEQL trial on f1, worst"] = max(times)
-        title = f"a ClassBench law, in units of a SEQL trial on f1 ({unit:.1f} CPU seconds)"
-        table(title, "     noise      median       worst", rows)
+            rows.append((model, name, refined[model], trained))
+            ratios[f"a trial of {model} on {name}, refined / trained only"] = (
+                refined[model] / trained
+            )
+        ratios[f"a trial on {name}, HEQL / SEQL"] = refined["HEQL"] / refined["SEQL"]
+    table("CPU seconds a trial", "     model        data     refined  trained only", rows)
+    return ratios
+
+
+def searches() -> Ratios:
+    """The search on ClassBench's laws, in units of a SEQL trial on f1."""
+    unit = seconds_of("SEQL", peql.datasets.load("f1"), method="network", random_state=300)
+    rows, ratios = [], {}
+    for noise in (0.0, 0.01, 0.1):
+        laws = (peql.datasets.load(law, random_state=300, noise=noise) for law in LAWS)
+        times = [seconds_of("SEQL", data, random_state=300) / unit for data in laws]
+        rows.append((f"{noise:.0%}", median(times), max(times)))
+        ratios[f"a law at {noise:.0%} noise / a SEQL trial on f1, median"] = median(times)
+        ratios[f"a law at {noise:.0%} noise / a SEQL trial on f1, worst"] = max(times)
+    title = f"a ClassBench law, in units of a SEQL trial on f1 ({unit:.1f} CPU seconds)"
+    table(title, "     noise      median       worst", rows)
+    return ratios
+
+
+def main() -> None:
+    """Print the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="fewer sizes, no whole trials")
+    quick = parser.parse_args().quick
+    torch.set_num_threads(1)
+    ratios = over_t((32, 128) if quick else (32, 64, 128, 256, 512, 1024))
+    ratios |= over_trials((1, 8) if quick else (1, 2, 4, 8, 16, 40))
+    if not quick:
+        ratios |= whole_trials() | searches()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"\npeak memory of this run: {peak:.0f} MB\n\nratios of this run")
     for what, ratio in ratios.items():

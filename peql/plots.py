@@ -33,7 +33,8 @@ def has_labels(model: Any) -> bool:
 
 
 def _look(model: Any) -> dict[str, Any]:
-    return {**FOUND[type(model).__name__], "linestyle": "-"}
+    kind = type(model).__name__
+    return {**FOUND[kind], "linestyle": "-", "label": f"found by {kind}"}
 
 
 def _varying(model: Any) -> str:
@@ -84,8 +85,7 @@ def fits(model: Any, X: pd.DataFrame, y: pd.Series, t: Sequence[Any] | None = No
             line = np.linspace(x.min(), x.max(), 101)
             grid = pd.DataFrame({features[0]: line, name: value})[list(X.columns)]
             ax.plot(x, measured, label="measured", **DATA)
-            found = f"found by {type(model).__name__}"
-            ax.plot(line, model.predict(grid), label=found, **_look(model))
+            ax.plot(line, model.predict(grid), **_look(model))
             ax.set_xlabel(label(features[0]))
         else:
             ends = [measured.min(), measured.max()]
@@ -127,21 +127,20 @@ def coefficient_functions(model: Any, breaks: pd.DataFrame | None = None) -> Fig
 
 def _lines(ax: Axes, model: Any, value: np.ndarray, error: np.ndarray, breaks: list[float]) -> None:
     t = model.coefficients_.index.to_numpy(dtype=float)
-    band = {"color": FOUND[type(model).__name__]["color"], "alpha": 0.3, "linewidth": 0}
+    band = {"color": _look(model)["color"], "alpha": 0.3, "linewidth": 0}
     for piece in np.split(np.arange(len(t)), np.searchsorted(t, breaks)):
         low, high = value[piece] - error[piece], value[piece] + error[piece]
         ax.fill_between(t[piece], low, high, label="± 2 standard errors", **band)
-        found = f"found by {type(model).__name__}"
-        ax.plot(t[piece], value[piece], label=found, **_look(model))
+        ax.plot(t[piece], value[piece], **_look(model))
     for place in breaks:
         ax.axvline(place, color="black", linestyle=":", linewidth=1, label="jump or corner")
 
 
 def _points(ax: Axes, model: Any, value: np.ndarray, error: np.ndarray) -> None:
     places = np.arange(len(value))
-    look = {"color": FOUND[type(model).__name__]["color"], "linestyle": "", "marker": "o"}
-    found = f"found by {type(model).__name__}, ± 2 standard errors"
-    ax.errorbar(places, value, np.nan_to_num(error), capsize=2, label=found, **look)
+    look = {**_look(model), "linestyle": "", "marker": "o"}
+    look["label"] += ", ± 2 standard errors"
+    ax.errorbar(places, value, np.nan_to_num(error), capsize=2, **look)
     _label_axis(ax, model.coefficients_.index)
 
 
@@ -211,12 +210,13 @@ def fit_slider(model: Any, X: pd.DataFrame, y: pd.Series, *, steps: int = 48) ->
         title = f"{y.name} = {plain(text(model.equation(t=value)))}"
         curves = {"x": places, "y": [measured.tolist(), found.tolist()]}
         frames.append(Frame(_written(shown), title, curves))
-    kind = type(model).__name__
-    measured_points = {"name": "measured", "mode": "markers", "marker": {"color": "#9a9a9a"}}
-    found_line = {"color": FOUND[kind]["color"], "width": 2.5}
+    look = _look(model)
     return slider(
-        f"own-{kind}",
-        [measured_points, {"name": f"found by {kind}", "line": found_line}],
+        f"own-{type(model).__name__}",
+        [
+            {"name": "measured", "mode": "markers", "marker": {"color": DATA["color"]}},
+            {"name": look["label"], "line": {"color": look["color"], "width": 2.5}},
+        ],
         frames,
         bar=name,
         x=(features[0], (own.min(), own.max())),

@@ -21,33 +21,30 @@ from __future__ import annotations
 import datetime
 import importlib
 import json
-import os
 import platform
 import sys
-import tempfile
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import metadata
-from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
-from . import provenance, running
+from . import provenance
+from .making import ORIGIN as ORIGIN
+from .making import Sweep, columns_of, key_of, stored_rows, write_whole
+from .making import run_all as run_all
+from .making import write_table as write_table
+from .running import check_source
 
 PACKAGE = Path(__file__).parent
 TASKS = "peql_tasks"  # the package as which benchmarks/tasks/ is imported
-# What a row says of its making, besides the task and its result.
-ORIGIN = (
-    *("run_seconds", "n_trials", "made_on", "engine", "peql_version"),
-    *("torch_version", "numpy_version", "python_version"),
-)
 
 
 def folder() -> Path:
@@ -117,12 +114,7 @@ def tasks(name: str) -> list[dict[str, Any]]:
 
 def run_task(name: str, expected: str, **task: Any) -> dict[str, Any]:
     """One row of a table, in whatever process; ``expected`` is the engine that it must have."""
-    present = engine(name)
-    if present != expected:
-        raise RuntimeError(
-            f"this worker's engine ({present}) is not the one the run was started with "
-            f"({expected}): install the same source on both"
-        )
+    check_source(engine(name), expected)
     started = time.perf_counter()
     with _closed(name):
         row = task_module(name).run(**task)
@@ -132,23 +124,12 @@ def run_task(name: str, expected: str, **task: Any) -> dict[str, Any]:
 @contextmanager
 def _closed(name: str) -> Iterator[None]:
     """While a task of the table runs, what its list says it never enters raises."""
-    kept: list[tuple[Any, str, Any]] = []
-    for module, path in _never(name):
-        owner: Any = importlib.import_module(module)
-        *classes, last = path.split(".")
-        for each in classes:
-            owner = getattr(owner, each)
-        kept.append((owner, last, getattr(owner, last)))
-
-        def refuse(*_: Any, place: str = f"{module}.{path}", **__: Any) -> None:
-            raise RuntimeError(f"NEVER in {TASKS}.{name} names {place}, but a run entered it")
-
-        setattr(owner, last, refuse)
-    try:
+    with ExitStack() as closed:
+        for module, path in _never(name):
+            place = f"{module}.{path}"
+            error = RuntimeError(f"NEVER in {TASKS}.{name} names {place}, but a run entered it")
+            closed.enter_context(mock.patch(place, side_effect=error))
         yield
-    finally:
-        for owner, last, function in kept:
-            setattr(owner, last, function)
 
 
 def _never(name: str) -> Sequence[provenance.Key]:
@@ -225,14 +206,14 @@ def problems(name: str) -> list[str]:
     if name not in tables():
         owner = beside().get(name)
         return problems(owner) if owner else ["no list of tasks makes it"]
-    rows, present = _stored_rows(path), engine(name)
+    rows, present = stored_rows(path), engine(name)
     wanted, found = tasks(name), []
-    names = _columns(wanted)
+    names = columns_of(wanted)
     others = sorted({row.get("engine", "?") for row in rows} - {present})
     if others:
         n_others = sum(row.get("engine") != present for row in rows)
         found.append(f"{n_others} of {len(rows)} rows by engine {', '.join(others)}")
-    n_missing = len({_key(task, names) for task in wanted} - {_key(row, names) for row in rows})
+    n_missing = len({key_of(task, names) for task in wanted} - {key_of(row, names) for row in rows})
     if n_missing:
         found.append(f"{n_missing} of {len(wanted)} rows are missing")
     n_failed = sum(bool(row.get("failure")) for row in rows)
@@ -283,96 +264,7 @@ def _ranges(numbers: Iterable[Any]) -> str:
     return ", ".join(f"{p[0]}–{p[-1]}" if p[1:] else str(p[0]) for p in parts)
 
 
-# --- running ---------------------------------------------------------------------------------
-
-
-class Sweep:
-    """A table in the making: ``run(**task)`` for every task that has no row at ``path`` yet.
-
-    A row is the task, what ``run`` returned, and ``made_by``; a run that fails leaves its error in
-    the column "failure" and is tried again next time. The file is replaced as a whole after each
-    row, so that a killed sweep loses only the runs under way. A stored row counts if the "engine"
-    of ``made_by`` made it. ``finish`` is called in this process with what a run returned, and
-    returns what the row is to hold of it. The rows of a ``batch`` of seeds come at once.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        run: Callable[..., dict[str, Any]],
-        tasks: Iterable[dict[str, Any]],
-        *,
-        made_by: dict[str, Any],
-        finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
-        batch: int = 1,
-    ):
-        self.path, self.run, self.made_by, self.finish = path, run, made_by, finish
-        self.batch = batch
-        self.tasks = list(tasks)
-        self.names = _columns(self.tasks)
-        self.rows = [
-            row
-            for row in _stored_rows(path)
-            if row.get("engine") == made_by["engine"] and not row.get("failure")
-        ]
-        done = {_key(row, self.names) for row in self.rows}
-        self.waiting = [task for task in self.tasks if _key(task, self.names) not in done]
-        self._order = {_key(task, self.names): i for i, task in enumerate(self.tasks)}
-
-    def calls(self) -> list[dict[str, Any]]:
-        """The waiting tasks; those of a batch as one, in the place of its first."""
-        if self.batch == 1:
-            return self.waiting
-        batches: dict[Any, list[int]] = {}
-        for task in self.waiting:
-            case = tuple((k, v) for k, v in task.items() if k != "seed")
-            batches.setdefault((case, task["seed"] // self.batch), []).append(task["seed"])
-        return [{**dict(case), "seed": seeds} for (case, _), seeds in batches.items()]
-
-    def add(self, task: dict[str, Any], result: dict[str, Any]) -> None:
-        """Write one more row, or those of a batch; if it failed, it failed for all its seeds."""
-        if self.batch == 1:
-            self._append(task, result)
-        else:
-            rows = result.get("rows", [result] * len(task["seed"]))
-            for seed, row in zip(task["seed"], rows, strict=True):
-                self._append({**task, "seed": seed}, row)
-        self.rows.sort(key=lambda row: self._order.get(_key(row, self.names), len(self._order)))
-        write_table(self._frame(), self.path)
-
-    def _append(self, task: dict[str, Any], result: dict[str, Any]) -> None:
-        result = self.finish(result) if self.finish else result
-        taken = [name for name in result if name in task]
-        if taken:
-            raise ValueError(
-                f"a run returned {taken}, which are names of the task: its row could not hold both"
-            )
-        if result.get("failure"):
-            tqdm.write(f"failed: {task}: {result['failure']}")
-        kept = {k: v for k, v in self.made_by.items() if k not in task and k not in result}
-        self.rows.append({**task, **result, **kept})
-
-    def _frame(self) -> pd.DataFrame:
-        """The rows as a table; the columns that say how they were made come last."""
-        frame = pd.DataFrame(self.rows)
-        last = [name for name in ORIGIN if name in frame]
-        return frame[[c for c in frame.columns if c not in last] + last]
-
-    def table(self) -> pd.DataFrame:
-        """The rows, as they are read from the file."""
-        if not self.rows:
-            return pd.DataFrame()
-        return pd.read_csv(StringIO(self._frame().to_csv(index=False)))
-
-
-def run_all(sweeps: Mapping[str, Sweep], *, jobs: int = 1, cluster: Any = None) -> None:
-    """Do what is waiting, in ``jobs`` processes here, or on ``cluster``, a Dask client."""
-    tasks = [(name, call) for name, sweep in sweeps.items() for call in sweep.calls()]
-    runs = {name: sweep.run for name, sweep in sweeps.items()}
-    made = running.results_of(runs, tasks, jobs=jobs, cluster=cluster)
-    title = next(iter(sweeps)) if len(sweeps) == 1 else "rows"
-    for name, task, result in tqdm(made, total=len(tasks), desc=title, smoothing=0):
-        sweeps[name].add(task, result)
+# --- making a table -------------------------------------------------------------------------
 
 
 def table_sweep(
@@ -412,9 +304,9 @@ def expected_seconds(name: str, sweep: Sweep) -> float | None:
     case = [c for c in sweep.names if c != "seed" and c in rows]
     known: dict[tuple[str, ...], list[float]] = {}
     for row in rows.dropna(subset=[column]).astype(str).to_dict("records"):
-        known.setdefault(_key(row, case), []).append(float(row[column]))
+        known.setdefault(key_of(row, case), []).append(float(row[column]))
     every = rows[column].mean()
-    return sum(float(np.mean(known.get(_key(task, case), every))) for task in sweep.waiting)
+    return sum(float(np.mean(known.get(key_of(task, case), every))) for task in sweep.waiting)
 
 
 def write_origin(name: str, sweep: Sweep) -> None:
@@ -423,36 +315,3 @@ def write_origin(name: str, sweep: Sweep) -> None:
     parameters: dict[str, Any] = getattr(task_module(name), "PARAMETERS", dict)()
     content = json.dumps({**made, "parameters": parameters}, indent=2) + "\n"
     write_whole(sweep.path.with_suffix(".json"), content)
-
-
-def _stored_rows(path: Path) -> list[dict[Any, Any]]:
-    """The rows of a table as they are written, so that writing them again changes nothing."""
-    if not path.exists():
-        return []
-    return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
-
-
-def _columns(tasks: Sequence[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for task in tasks for name in task))
-
-
-def _key(row: Mapping[Any, Any], names: Sequence[str]) -> tuple[str, ...]:
-    return tuple("" if row.get(name) is None else str(row[name]) for name in names)
-
-
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write ``table`` as CSV."""
-    write_whole(path, table.to_csv(index=False))
-
-
-def write_whole(path: Path, content: str) -> None:
-    """Write text to a file that appears whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -100,6 +100,15 @@ def _end_with(parent: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
+def check_source(here: str, there: str) -> None:
+    """Raise if a worker's code is not that of the process which sent it a run."""
+    if here != there:
+        raise RuntimeError(
+            f"this worker's source ({here}) is not the one the run was started with ({there}): "
+            "install the same on both"
+        )
+
+
 def connect(address: str) -> Any:
     """A client of the Dask scheduler at ``address``."""
     distributed = require("distributed", extra="cluster")

@@ -27,13 +27,13 @@ from ._suggest import unknown_name
 from .engine.formula import Formula
 from .engine.rows import Scales
 from .engine.solver import Fit, Points, covariance
+from .engine.training import PAPER_THRESHOLD
 from .equation import reading
 from .nn.network import SymbolicNetwork
 from .nn.weights import MetaWeights
 
 BLOCK = 2**17  # rows that are predicted at once
 NEAR = 0.01  # a t this close to a known one, in units of the spacing, is that one printed shorter
-PAPER_THRESHOLD = 0.01  # terms with smaller numbers are not printed when nothing was refined
 OPEN, CLOSED = 100.0, -100.0  # log α of a gate that is 1 or 0 for certain
 
 

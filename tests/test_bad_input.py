@@ -193,20 +193,19 @@ def test_bad_tables_to_predict(case, fitted, f1):
 
 
 @pytest.mark.parametrize(
-    ("cls", "scale"), [(peql.SEQL, 1e12), (peql.SEQL, 1e-12), (peql.HEQL, 1e12)]
+    ("cls", "x_unit", "y_unit"),
+    [
+        (peql.SEQL, 1, 1e12),
+        (peql.SEQL, 1, 1e-12),
+        (peql.HEQL, 1, 1e12),
+        (peql.SEQL, 1e9, 1),
+        (peql.SEQL, 1e-9, 1),
+    ],
 )
-def test_any_scale_of_y(cls, scale, f1):
-    model = fit(f1.X_train, scale * f1.y_train, cls)
+def test_any_units(cls, x_unit, y_unit, f1):
+    model = fit(x_unit * f1.X_train, y_unit * f1.y_train, cls)
     assert has_true_terms(model.equation_, f1), model.equation_
-    found = model.coefficients_.to_numpy() / scale
-    np.testing.assert_allclose(found, f1.coefficients.to_numpy(), rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("scale", [1e9, 1e-9])
-def test_any_scale_of_x_and_t(scale, f1):
-    model = fit(scale * f1.X_train, f1.y_train)
-    assert has_true_terms(model.equation_, f1), model.equation_
-    found = model.coefficients_.to_numpy() * [scale**2, scale]
+    found = model.coefficients_.to_numpy() * [x_unit**2 / y_unit, x_unit / y_unit]
     np.testing.assert_allclose(found, f1.coefficients.to_numpy(), rtol=1e-9, atol=1e-9)
 
 

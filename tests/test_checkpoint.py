@@ -40,11 +40,6 @@ def test_a_set_of_primitives_stays_one(f1, tmp_path):
     assert peql.load(tmp_path / "model").get_params() == model.get_params()
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"none\.npz: there is no such file"):
-        peql.load(tmp_path / "none.npz")
-
-
 def test_loaded_model_is_saved_alike(saved, tmp_path):
     peql.load(saved).save(tmp_path / "again")
     one, two = contents(saved), contents(tmp_path / "again")
@@ -266,8 +261,8 @@ def test_bomb_would_run_if_unpickled():
 
 
 def test_missing_file_and_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nothing"):
-        peql.load(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match=r"none\.npz: there is no such file"):
+        peql.load(tmp_path / "none.npz")
     with pytest.raises(IsADirectoryError):
         peql.load(tmp_path)
 

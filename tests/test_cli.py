@@ -15,7 +15,6 @@ from peql import cli, results
 from peql.cli import table as table_command
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMANDS = ("fit", "predict", "sweep", "table")
 
 
 def test_the_installed_command_is_this_one():
@@ -30,12 +29,7 @@ def test_python_m_peql_is_the_command():
     assert shown.stdout == f"peql {peql.__version__}\n"
 
 
-def test_the_command_starts_without_torch():
-    code = "import sys, peql.cli; peql.cli.parser(); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_has_examples(command, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
@@ -60,7 +54,7 @@ def test_an_error_is_one_line_unless_the_traceback_is_asked_for(capsys):
         cli.main(["--traceback", "table", "analitic"])
 
 
-def test_an_interrupt_ends_with_130(capsys, monkeypatch):
+def test_an_interrupt_ends_with_130(monkeypatch):
     def interrupted(name):
         raise KeyboardInterrupt
 

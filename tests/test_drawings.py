@@ -3,23 +3,9 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from peql import datasets
 from peql.chapters import drawings
 from peql.nn.weights import HIDDEN
 from peql.primitives import DEFAULT
-
-
-class Straight:
-    """Stands for a fitted model."""
-
-    def __init__(self, data: datasets.Dataset) -> None:
-        self.data = data
-
-    def predict(self, X):
-        return X["x"].to_numpy()
-
-    def equation(self, t: float):
-        return drawings.true_equation(self.data, t)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +28,6 @@ def test_an_unknown_architecture_gets_a_suggestion() -> None:
         drawings.architecture("SEQ")
 
 
-def test_the_overview_shows_curves_and_the_slope() -> None:
-    data = datasets.load("f1", n_t=8, n_train=16)
-    figure = drawings.overview(data, {"SEQL": Straight(data)}, (-3.0, 3.0))
+def test_the_overview_shows_curves_and_the_slope(f1, seql) -> None:
+    figure = drawings.overview(f1, {"SEQL": seql}, (-3.0, 3.0))
     assert [len(ax.lines) for ax in figure.axes] == [2, 2, 2]

@@ -13,7 +13,7 @@ import sympy
 
 import peql
 from peql.cli import fit as fit_command
-from peql.cli import main, parser, report
+from peql.cli import main, parser, report, working
 
 SMALL = {"primitives": ["one", "identity", "square"], "method": "network"}
 OPTIONS = ["--target", "y", "--varying", "t", "--method", "network"]
@@ -142,7 +142,7 @@ def test_a_folder_that_appears_meanwhile_loses_no_result(tmp_path):
     out = tmp_path / "o"
     with (
         pytest.raises(FileExistsError, match="the result is in") as raised,
-        fit_command.made_whole(out) as part,
+        working.made_whole(out) as part,
     ):
         (part / "result").touch()
         (out / "other").mkdir(parents=True)
@@ -150,7 +150,7 @@ def test_a_folder_that_appears_meanwhile_loses_no_result(tmp_path):
     assert (tmp_path / kept / "result").exists()
 
 
-def test_predict_asks_only_for_what_the_equation_uses(folder, tmp_path):
+def test_predict_asks_only_for_what_the_equation_uses(tmp_path):
     data = peql.datasets.load("f1", n_t=8, n_train=64)
     spare = np.random.default_rng(0).uniform(size=len(data.X_train))
     X = data.X_train.assign(spare=spare)
@@ -212,7 +212,7 @@ def test_options_are_checked_before_the_table_is_read(given, message, capsys):
 
 def test_warnings_are_told_as_notes_without_the_line_of_code(capsys):
     notes = []
-    with fit_command.noted(notes):
+    with working.noted(notes):
         for _ in range(2):
             warnings.warn("1 of 2 rows have t outside the fitted range", stacklevel=1)
     assert notes == ["1 of 2 rows have t outside the fitted range"]

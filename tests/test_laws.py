@@ -1,5 +1,8 @@
 """One table of laws that every model passes: EQL, SEQL, HEQL and the two behind an encoder."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,6 +115,13 @@ def test_saved_and_loaded_it_predicts_the_same_bytes(case, tmp_path):
     pd.testing.assert_frame_equal(again.trials_, model.trials_)
 
 
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copied_and_pickled_it_is_the_same(case, again):
+    data, model = case
+    assert data.predict(again(model)).tobytes() == data.predict(model).tobytes()
+    assert again(model).equation_ == model.equation_
+
+
 def test_the_same_seed_gives_the_same_model(case):
     data, model = case
     again = data.fit()
@@ -156,6 +166,8 @@ def test_errors_have_the_coefficients_shape(case):
     if model.solution_.refined:
         assert (model.coefficient_errors_ >= 0).all(axis=None)
         assert (model.constants_["standard_error"] >= 0).all()
+    else:  # nothing was solved for
+        assert model.coefficient_errors_.isna().all(axis=None)
 
 
 def test_everything_a_result_offers_is_there(case):

@@ -14,24 +14,6 @@ from peql.datasets.pde import PROBLEMS, equation, solve, truth
 NAMES = [name for name in PROBLEMS if PROBLEMS[name].paper]
 
 
-def right_hand_side(data):
-    """The true equation, evaluated on the rows of ``data``."""
-    true = data.coefficients.loc[data.X_train[data.varying]].to_numpy()
-    values = {sympy.Symbol(name): data.X_train[name].to_numpy() for name in data.X_train}
-    where = sympy.Symbol(data.varying)
-    for letter, column in zip(data.coefficients, true.T, strict=True):
-        values[sympy.Function(letter)(where)] = column
-    return sympy.lambdify(list(values), data.equation)(*values.values())
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("derivatives", "error"), [("paper", 1e-2), ("accurate", 1e-9)])
-def test_the_true_equation_holds_on_the_data(name, derivatives, error):
-    data = load(name, derivatives=derivatives)
-    residual = right_hand_side(data) - data.y_train
-    assert np.mean(residual**2) < error * np.var(data.y_train)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_accurate_derivatives_lower_the_limit_a_millionfold(name):
     paper, accurate = (
@@ -73,12 +55,6 @@ def test_true_coefficients_are_those_the_paper_prints(name, where, printed):
     nearest = rows.index[np.argmin(np.abs(rows.index - where))]
     assert nearest == pytest.approx(where, abs=5e-4)
     assert rows.loc[nearest].tolist() == pytest.approx(printed, abs=5.1e-3)
-
-
-def test_a_field_is_solved_once_and_cannot_be_changed():
-    assert solve("burgers", 64, 32) is solve("burgers", 64, 32)
-    with pytest.raises(ValueError, match="read-only"):
-        solve("burgers", 64, 32).u[0, 0] = 1
 
 
 def test_cross_terms_are_the_products_of_the_columns_they_name():
@@ -151,56 +127,10 @@ def test_splines_take_any_increasing_grid():
     assert np.allclose(SPLINE(np.exp(grid), grid, 2, axis=0), np.exp(grid), atol=1e-6)
 
 
-def travelling_wave(n_x=32, n_t=16, *, endpoint=False):
-    x, t = np.linspace(0, 2 * np.pi, n_x, endpoint=endpoint), np.linspace(0, 1, n_t)
-    return np.cos(x[:, None]) * np.exp(-t), x, t
-
-
-def with_nan(u, x, t):
-    u = u.copy()
-    u[3, 5] = np.nan
-    return u, x, t
-
-
-u, x, t = travelling_wave()
-ACCURATE = {"derivatives": "accurate"}
-BAD = {
-    "shape": ((u[:, :-1], x, t), {}, r"\(32, 16\), got \(32, 15\)"),
-    "transposed": ((u.T, x, t), {}, "transposed"),
-    "NaN": (with_nan(u, x, t), ACCURATE, r"NaN or infinite, the first at \(3, 5\)"),
-    "few in x": (
-        travelling_wave(n_x=8),
-        {"order": 4, **ACCURATE},
-        "too few points along x .* 9 .* got 8",
-    ),
-    "few in t": (travelling_wave(n_t=5), ACCURATE, "too few points along t .* 8 .* got 5"),
-    "few for differences": (
-        (u[:5], x[:5], t),
-        {"order": 3, "periodic": False, "derivatives": "paper"},
-        "too few points along x .* 6 .* got 5",
-    ),
-    "uneven x": ((u, x**1.1, t), {}, "x must be uniform"),
-    "uneven t": ((u, x, t**2), {"derivatives": "paper"}, "t must be uniform"),
-    "not increasing": ((u, x[::-1], t), {}, "x must increase"),
-    "a ramp": ((u + x[:, None], x, t), {}, "not periodic"),
-    "a kink": (((x[:, None] - np.pi) ** 2 + 0 * t, x, t), {}, "not periodic"),
-    "the end point twice": (travelling_wave(endpoint=True), {}, "without its end point"),
-    "order": ((u, x, t), {"order": 0}, "at least 1"),
-    "order of splines": ((u, x, t), {"order": 7, "periodic": False, **ACCURATE}, "6 times"),
-    "varying": ((u, x, t), {"varying": "y"}, "unknown varying coordinate 'y'"),
-    "derivatives": ((u, x, t), {"derivatives": "papers"}, "did you mean 'paper'"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_clear_error(case):
-    arrays, options, message = BAD[case]
-    with pytest.raises(ValueError, match=message):
-        from_field(*arrays, **options)
-
-
-def test_good_input_passes_the_same_checks():
-    for options in ({}, ACCURATE, {"derivatives": "paper"}, {"periodic": False}):
+def test_any_derivatives_of_a_wave_are_its_own():
+    x, t = np.linspace(0, 2 * np.pi, 32, endpoint=False), np.linspace(0, 1, 16)
+    u = np.cos(x[:, None]) * np.exp(-t)
+    for options in ({}, {"derivatives": "accurate"}, {"derivatives": "paper"}, {"periodic": False}):
         X, y = from_field(u, x, t, **options)
         assert np.allclose(y, -X["u"], atol=2e-3)
 

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 from small import QUICK
 
 import peql
@@ -14,7 +15,6 @@ from peql.analysis.verdict import trade_off, verdict
 from peql.cli import report
 from peql.cli.files import to_csv
 from peql.cli.fit import write
-from peql.equation.tex import tex
 
 HOSTILE = [
     "<img src=x onerror='window.ran=1'>",
@@ -183,17 +183,7 @@ def test_a_picture_that_fails_loses_no_result(seql, f1, tmp_path, monkeypatch):
 # --- figures ---------------------------------------------------------------------------------
 
 
-def test_plots_and_style_load_no_engine():
-    import subprocess
-    import sys
-
-    code = "import sys, peql.plots, peql.style; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 def test_colours_differ_in_grey():
-    from matplotlib.colors import to_rgb
-
     def grey(colour):
         return float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114)))
 
@@ -204,14 +194,10 @@ def test_colours_differ_in_grey():
             assert apart > 0.1 or one["linestyle"] != other["linestyle"]
 
 
-def test_many_rows_are_thinned_and_found_by_their_t(f1, seql):
+def test_many_rows_are_thinned_and_found_by_their_t():
     values = pd.Series(np.repeat(np.linspace(0, 1, 10), 10_000))
     assert len(plots._thin(np.arange(10**6))) <= plots.MOST_ROWS
     assert plots.steps_to_show(values)[0] > 0
     alone = pd.Series(np.linspace(0, 1, 1000))
     near = plots._near(alone, alone[500])
     assert len(near) == plots.NEIGHBOURS and abs(alone[near] - alone[500]).max() < 0.02
-
-
-def test_the_tex_of_the_report_has_a_left_side(seql, f1):
-    assert report.equation_tex(seql, f1.y_train) == tex(seql.equation_, left="y")

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import peql
-from peql import results
+from peql import making, results
 
 ROOT = Path(__file__).resolve().parents[1]
 TASKS = [{"name": name, "seed": seed} for name in "ab" for seed in range(3)]
@@ -36,40 +36,39 @@ def test_rows_hold_task_result_and_origin(tmp_path):
     pd.testing.assert_frame_equal(pd.read_csv(path), table, check_dtype=False)
 
 
-def test_a_second_run_does_only_what_is_missing(tmp_path):
-    path, done = tmp_path / "table.csv", []
+def test_rows_are_made_once_by_each_engine_and_again_if_they_failed(tmp_path):
+    path, done, broken = tmp_path / "table.csv", [], {1}
 
     def run(name, seed):
         done.append((name, seed))
+        if seed in broken:
+            raise ValueError("no luck")
         return {"value": seed}
 
-    sweep(path, run, TASKS[:4])
-    table = sweep(path, run, TASKS)
-    assert done == [tuple(task.values()) for task in TASKS]
-    assert len(table) == len(TASKS)
+    def made(tasks, **options):
+        """The tasks that were run, and the table."""
+        done.clear()
+        table = sweep(path, run, tasks, **options)
+        return [dict(zip(("name", "seed"), each, strict=True)) for each in done], table
 
-
-def test_rows_of_another_engine_are_redone(tmp_path):
-    path, done = tmp_path / "table.csv", []
-
-    def run(name, seed):
-        done.append(seed)
-        return {"value": seed}
-
-    sweep(path, run, TASKS[:2])
-    sweep(path, run, TASKS[:2], made_by={**MADE_BY, "engine": "other"})
-    assert done == [0, 1, 0, 1]
-    # But not those by other versions of what the engine runs on.
-    sweep(path, run, TASKS[:2], made_by={"engine": "other", "numpy_version": "2"})
-    assert done == [0, 1, 0, 1]
+    ran, table = made(TASKS[:4])
+    assert ran == TASKS[:4]
+    assert table["failure"].dropna().tolist() == ["ValueError: no luck"]
+    broken.clear()
+    ran, table = made(TASKS)
+    assert ran == [TASKS[1], *TASKS[4:]]
+    assert table[["name", "seed"]].to_dict("records") == TASKS
+    assert made(TASKS, made_by={**MADE_BY, "engine": "other"})[0] == TASKS
+    # But rows by other versions of what the engine runs on stay.
+    assert made(TASKS, made_by={"engine": "other", "numpy_version": "2"})[0] == []
 
 
 def test_a_batch_makes_the_rows_of_its_seeds_at_once(tmp_path, monkeypatch):
     path, done, written = tmp_path / "table.csv", [], []
     tasks = [{"name": name, "seed": seed} for seed in range(5) for name in "ab"]
-    whole = results.write_table
+    whole = making.write_table
     monkeypatch.setattr(
-        results, "write_table", lambda table, to: (written.append(len(table)), whole(table, to))
+        making, "write_table", lambda table, to: (written.append(len(table)), whole(table, to))
     )
 
     def run(name, seed):
@@ -88,12 +87,6 @@ def test_a_batch_makes_the_rows_of_its_seeds_at_once(tmp_path, monkeypatch):
     assert done[6:] == [("b", 2, 3)]
     assert table[["name", "seed"]].to_dict("records") == tasks
     assert table["value"].tolist() == [task["seed"] / 7 for task in tasks]
-
-
-def test_the_protocol_runs_five_seeds_of_all_cases_before_the_next_five(tmp_path):
-    calls = results.table_sweep("paper_protocol", tmp_path).calls()
-    assert [call["seed"] for call in calls] == [[0, 1, 2, 3, 4]] * 10 + [[5, 6, 7, 8, 9]] * 10
-    assert len({(call["model"], call["function"]) for call in calls[:10]}) == 10
 
 
 # --- what identifies an engine -----------------------------------------------------------------
@@ -171,12 +164,12 @@ def test_what_is_never_entered_does_not_count_and_may_not_be_entered(copied, mon
     assert results.engine("classbench") != before["classbench"]
     assert results.engine("analytic") == before["analytic"]
     monkeypatch.undo()
-    tasks = results.task_module("analytic")
+    tasks, entered = results.task_module("analytic"), peql.SEQL._searched
     monkeypatch.setattr(tasks, "run", lambda: peql.SEQL(method="search").fit(X, y))
     X, y = np.random.default_rng(0).uniform(size=(24, 2)).round(), np.arange(24.0)
     with pytest.raises(RuntimeError, match="but a run entered it"):
         results.run_task("analytic", results.engine("analytic"))
-    assert "refuse" not in str(peql.SEQL._searched)
+    assert peql.SEQL._searched is entered
 
 
 def test_a_list_of_tasks_counts_by_what_it_runs(copied):
@@ -342,22 +335,6 @@ def test_a_missing_folder_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(results, "PACKAGE", tmp_path / "peql")
     with pytest.raises(FileNotFoundError, match="results/"):
         results.folder()
-
-
-def test_a_failing_run_is_reported_and_tried_again(tmp_path):
-    path, broken = tmp_path / "table.csv", {1}
-
-    def run(seed):
-        if seed in broken:
-            raise ValueError("no luck")
-        return {"value": seed}
-
-    tasks = [{"seed": k} for k in range(3)]
-    first = sweep(path, run, tasks)
-    assert first["failure"].dropna().tolist() == ["ValueError: no luck"]
-    broken.clear()
-    second = sweep(path, run, tasks)
-    assert second["value"].tolist() == [0, 1, 2]
 
 
 THREADS = """

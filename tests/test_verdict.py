@@ -37,6 +37,11 @@ def data():
     return peql.datasets.load("f4", n_t=8, n_train=64)
 
 
+@pytest.fixture(scope="module")
+def exact(data):
+    return peql.SEQL(**QUICK).fit(data.X_train, data.y_train)
+
+
 def disturbed(data, share):
     noise = np.random.default_rng(0).standard_normal(len(data.y_train))
     return data.y_train + share * data.y_train.std() * noise
@@ -74,14 +79,13 @@ def test_constant_y_is_not_called_an_equation(data):
     assert not verdict(model, data.X_train, y).trustworthy
 
 
-def test_error_falls_with_the_number_of_weights(data):
-    model = peql.SEQL(**QUICK).fit(data.X_train, data.y_train)
-    table = trade_off(model, data.y_train)
+def test_error_falls_with_the_number_of_weights(data, exact):
+    table = trade_off(exact, data.y_train)
     front = table[table["front"]]
     assert front["weights"].is_monotonic_increasing
     assert front["unexplained"].is_monotonic_decreasing
     assert front["unexplained"].iloc[-1] < 1e-20 < 1e-3 < front["unexplained"].iloc[-2]
-    assert front["weights"].iloc[-1] == model.formula_.n_weights
+    assert front["weights"].iloc[-1] == exact.formula_.n_weights
 
 
 @pytest.mark.parametrize("bend", [0.0, 0.2])
@@ -103,21 +107,20 @@ def test_numbers_that_only_fit_noise_make_no_other_form(bend):
     assert not same_function(*reversed(found)) or bend == 0
 
 
-def test_a_rival_within_the_margin_is_named_and_refuses(data, monkeypatch):
-    model = peql.SEQL(**QUICK).fit(data.X_train, data.y_train)
+def test_a_rival_within_the_margin_is_named_and_refuses(data, exact, monkeypatch):
     cubic = peql.SEQL(**QUICK).fit(data.X_train, data.X_train["x"] ** 3)
     for difference, trusted in ((MARGIN - 1, False), (MARGIN + 1, True)):
         rival = {"equation": ["x**3*a(t)"], "difference": [difference]}
-        monkeypatch.setattr(model, "alternatives_", pd.DataFrame(rival))
-        monkeypatch.setattr(model, "solutions_", [model.solution_, cubic.solution_])
-        judged = verdict(model, data.X_train, data.y_train, repeats=0)
+        monkeypatch.setattr(exact, "alternatives_", pd.DataFrame(rival))
+        monkeypatch.setattr(exact, "solutions_", [exact.solution_, cubic.solution_])
+        judged = verdict(exact, data.X_train, data.y_train, repeats=0)
         assert judged.trustworthy == trusted
         assert ("Also consistent with the data" in str(judged)) != trusted
 
 
-def test_held_out_rows_may_be_as_much_worse_as_few_rows_make_them(data):
+def test_held_out_rows_may_be_as_much_worse_as_few_rows_make_them(exact):
     """Seven rows and three numbers a group: three times the error is no wonder."""
-    solution = peql.SEQL(**QUICK).fit(data.X_train, data.y_train).solution_
+    solution = exact.solution_
     groups = len(solution.t)
     few = _chance(3.0, 1.0, groups, 7 * groups, 3 * groups, solution)
     many = _chance(3.0, 1.0, 10 * groups, 70 * groups, 3 * groups, solution)

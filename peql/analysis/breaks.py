@@ -21,13 +21,8 @@ from numpy.polynomial.chebyshev import chebvander
 
 from ..solution import Solution
 
-SCALES = (
-    (3, 1),
-    (5, 2),
-    (8, 2),
-    (12, 2),
-    (16, 2),
-)  # values of t on each side, degree of their polynomial
+# Values of t on each side of a gap, and the degree of their polynomial.
+SCALES = ((3, 1), (5, 2), (8, 2), (12, 2), (16, 2))
 RATIO = 50.0  # one polynomial must miss by this many times what two miss beyond noise,
 CHANCE = 36.0  # and by this many squared standard errors more, which noise does not do by chance
 SKIP = 10.0  # the same unit: what a value that lies in the jump itself must be worth

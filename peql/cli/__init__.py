@@ -11,9 +11,9 @@ from typing import Any
 
 from .. import __version__
 
-# Each offers add_parser(subparsers), which registers its subcommands and with each the function
-# from the parsed arguments to the exit code.
-COMMANDS = ("fit", "sweep", "table")
+# Each offers add_parser(subparsers), which registers it with the function from the parsed arguments
+# to the exit code.
+COMMANDS = ("fit", "predict", "sweep", "table")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -12,7 +12,7 @@ import csv
 import io
 import re
 import warnings
-from datetime import time
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
 from statistics import mode
@@ -20,6 +20,8 @@ from typing import Any
 
 import pandas as pd
 from pandas.errors import ParserError
+
+from .cells import dated, is_number, numerals, respelled, without_units
 
 DELIMITED = (".csv", ".tsv", ".txt", ".dat")
 PARQUET = (".parquet", ".pq")
@@ -38,30 +40,6 @@ START = 2**22  # characters among which they are
 # cells in other countries, where quotes do not help.
 _FORMULA = r"(?:^|(?<=[;|\t])){}(?=[=+\-@\t\r\n＝＋－＠])"
 _UNGUARDED, _GUARDED = re.compile(_FORMULA.format("")), re.compile(_FORMULA.format("'"))
-_NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
-_WITH_COMMA = re.compile(_NUMBER.format(","))
-_WITH_POINT = re.compile(_NUMBER.format(r"\."))
-_GROUPED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
-_BETWEEN_THOUSANDS = re.compile(r"(?<=\d)[ \u00a0\u2009\u202f'\u2019](?=\d{3}(?!\d))")
-_FORTRAN = re.compile(r"(?<=[\d.])[dD](?=[+-]?\d+$)")
-_TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
-_MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-_NAMED_MONTH = re.compile(
-    rf"(\d{{1,2}}[ -]({_MONTH})[a-z]*\.?[ -]\d{{4}}|({_MONTH})[a-z]*\.? \d{{1,2}},? \d{{4}})"
-)
-# Dates that pandas would guess at: two numbers and a year in either order, then perhaps a time.
-_YEAR_LAST = re.compile(
-    r"(?P<first>\d{1,2})(?P<sign>[/-])(?P<second>\d{1,2})(?P=sign)(\d{4})(?=$|[ T])"
-)
-_YEAR_FIRST = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?=$|[ T])")
-_SHORT_YEAR = re.compile(r"\d{1,2}([/.-])\d{1,2}\1\d{2}(?=$|[ T])")
-_ISO = {
-    "year/month/day": r"\1-\2-\3",
-    "month/day/year": r"\4-\1-\3",
-    "day/month/year": r"\4-\3-\1",
-    "text": r"\1",
-}
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -106,155 +84,8 @@ def read_table(path: Path, notes: list[str] | None = None) -> pd.DataFrame:
     if table.isna().all(axis=1).any():
         table = table.dropna(how="all").reset_index(drop=True)
     unnamed = table.columns.astype(str).str.match(r"Unnamed: \d+$") & table.isna().all().to_numpy()
-    table = _without_units(unguarded(table.loc[:, ~unnamed]), notes)
+    table = without_units(unguarded(table.loc[:, ~unnamed]), notes)
     return dated(respelled(table, notes, decimal_comma=decimal_comma), notes)
-
-
-def _without_units(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Without a first row that has no number, but text where the second row has numbers."""
-    if len(table) < 2:
-        return table
-    first, second = table.head(2).to_numpy(dtype=object)
-    numbers = [_is_number(str(value).strip()) for value in second]
-    texts = [value for value, number in zip(first, numbers, strict=True) if number]
-    units = any(isinstance(value, str) for value in texts)
-    if not units or any(_is_number(str(value).strip()) for value in first):
-        return table
-    shown = ", ".join(repr(value) for value in texts[:4] if isinstance(value, str))
-    notes.append(f"the row below the header has no number ({shown}): left out")
-    return table.iloc[1:].reset_index(drop=True)
-
-
-def respelled(
-    table: pd.DataFrame, notes: list[str] | None = None, *, decimal_comma: bool = False
-) -> pd.DataFrame:
-    """With numbers in place of text such as "1 234,5", "1,234.5", "−2" or "1.5D+02".
-
-    "1,234" alone may be either of two numbers, and stays text unless ``decimal_comma`` is known.
-
-    >>> table = pd.DataFrame({"p": ["1,234.5", "2,500"], "q": ["−1,5", "10,125"], "r": "1,234"})
-    >>> notes = []
-    >>> respelled(table, notes).to_numpy().tolist()
-    [[1234.5, -1.5, '1,234'], [2500.0, 10.125, '1,234']]
-    >>> print(*notes, sep="\\n")
-    'p' holds numbers as text: '1,234.5' is read as 1234.5
-    'q' holds numbers as text: '−1,5' is read as -1.5
-    'r' has '1,234', which may be 1.234 or 1234: it stays text; write it with a decimal point
-    """
-    notes = [] if notes is None else notes
-    read = table.copy()
-    for name, column in table.items():
-        if pd.api.types.is_numeric_dtype(column.dtype):
-            continue
-        texts = [value for value in column.dropna().unique() if isinstance(value, str)]
-        plain = {text: _BETWEEN_THOUSANDS.sub("", text.strip()) for text in texts}
-        plain = {text: _FORTRAN.sub("e", one.replace("−", "-")) for text, one in plain.items()}
-        commas = [one for one in plain.values() if "," in one]
-        groups = [one for one in commas if _THOUSANDS.fullmatch(one)]
-        if decimal_comma or any(_WITH_COMMA.fullmatch(one) for one in set(commas) - set(groups)):
-            known = {text: _with_point(one) for text, one in plain.items()}
-        elif any(one.count(",") > 1 or "." in one for one in groups):
-            known = {t: one.replace(",", "") if one in groups else one for t, one in plain.items()}
-        else:
-            known = plain
-            if groups:
-                text = next(text for text, one in plain.items() if one == groups[0])
-                notes.append(
-                    f"{name!r} has {text!r}, which may be {groups[0].replace(',', '.')} or "
-                    f"{groups[0].replace(',', '')}: it stays text; write it with a decimal point"
-                )
-        known = {text: one for text, one in known.items() if _WITH_POINT.fullmatch(one)}
-        changed = [text for text, one in known.items() if text != one]
-        if changed:
-            if not decimal_comma:  # which was said already
-                example = f"{changed[0]!r} is read as {float(known[changed[0]]):g}"
-                notes.append(f"{name!r} holds numbers as text: {example}")
-            read[name] = column.map(lambda value, known=known: known.get(value, value))
-            if len(known) == len(texts):
-                read[name] = pd.to_numeric(read[name])
-    return read
-
-
-def _with_point(text: str) -> str:
-    """A number with a decimal comma as Python writes it."""
-    if _GROUPED.fullmatch(text):
-        text = text.replace(".", "")
-    return text.replace(",", ".") if _WITH_COMMA.fullmatch(text) else text
-
-
-def dated(table: pd.DataFrame, notes: list[str] | None = None) -> pd.DataFrame:
-    """With moments in place of text such as 12/31/2024, or 31/12/2024, if a column has only such.
-
-    Which number is the month must be seen: one of the dates has a day after the 12th. Else the
-    column stays text, and ``notes`` say what to do. Times such as 10:30 become hours.
-
-    >>> notes = []
-    >>> dated(pd.DataFrame({"day": ["03/14/2024", "04/01/2024"]}), notes)["day"].dt.day.tolist()
-    [14, 1]
-    >>> _ = dated(pd.DataFrame({"day": ["03/04/2024", "04/01/2024"]}), notes)
-    >>> print(*notes, sep="\\n")
-    'day' holds dates as month/day/year, '03/14/2024' for one
-    'day' looks like dates, but '03/04/2024' is not clear: it stays text; write dates as 2024-12-31
-    """
-    notes = [] if notes is None else notes
-    read = table.copy()
-    for name, column in table.items():
-        texts = column.dropna()
-        hours = _hours(texts)
-        if hours is not None:
-            read[name] = hours.reindex(column.index)
-            first = f"{str(texts.iloc[0])!r} is read as {hours.iloc[0]:.6g} hours"
-            notes.append(f"{name!r} holds times: {first}")
-        elif len(texts) and all(isinstance(value, str) for value in texts):
-            moments, note = _moments(column.str.strip())
-            notes += [f"{name!r} {note}"] * bool(note)
-            if moments is not None:
-                read[name] = moments
-    return read
-
-
-def _hours(texts: pd.Series) -> pd.Series | None:
-    """Times of day, as text or as Excel has them, and durations, as hours."""
-    if pd.api.types.is_timedelta64_dtype(texts.dtype):
-        return texts.dt.total_seconds() / 3600
-    written = texts.astype(str).str.strip()
-    kind = len(texts) and all(isinstance(value, str | time) for value in texts)
-    if not kind or not written.str.fullmatch(_TIME).all():
-        return None
-    full = written.where(written.str.count(":") > 1, written + ":00")
-    return pd.to_timedelta(full).dt.total_seconds() / 3600
-
-
-def _moments(column: pd.Series) -> tuple[pd.Series | None, str]:
-    """The moments that all texts are, in one known order, and what is to be said of them."""
-    texts = column.dropna()
-    unclear = (
-        f"looks like dates, but {texts.iloc[0]!r} is not clear: it stays text; write dates as "
-        "2024-12-31"
-    )
-    if texts.str.match(_YEAR_FIRST).all():
-        layout, order, shown = _YEAR_FIRST, "year/month/day", texts.iloc[0]
-    elif texts.str.match(_YEAR_LAST).all():
-        layout, parts = _YEAR_LAST, texts.str.extract(_YEAR_LAST)
-        late = {
-            "day/month/year": parts["first"].astype(int) > 12,
-            "month/day/year": parts["second"].astype(int) > 12,
-        }
-        seen = [order for order in late if late[order].any()]
-        if len(seen) != 1:
-            return None, unclear
-        order = seen[0]
-        shown = texts[late[order].to_numpy()].iloc[0]
-    elif texts.str.fullmatch(_NAMED_MONTH).all():
-        layout, order, shown = _NAMED_MONTH, "text", texts.iloc[0]
-    else:
-        return None, unclear if texts.str.match(_SHORT_YEAR).all() else ""
-    iso = column.str.replace(layout, _ISO[order], regex=True)
-    try:
-        moments = pd.to_datetime(iso, format="mixed", utc=True).dt.tz_localize(None)
-    except (ValueError, OverflowError):  # there is no such day, or time
-        return None, unclear
-    return moments, f"holds dates as {order}, {shown!r} for one"
 
 
 def _with_extra(path: Path, extra: str, read: Any) -> pd.DataFrame:
@@ -284,8 +115,42 @@ def _no_duplicates(names: list[str]) -> None:
         raise ValueError(f"columns {twice} are there more than once: rename them in the header")
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """How a CSV file is laid out: ``begins`` lines stand above its header.
+
+    A header ``in_comment`` stands behind the sign of a comment, and is one of those lines. ``rows``
+    are the cells of the first rows.
+    """
+
+    separator: str
+    begins: int
+    header: list[str]
+    rows: list[list[str]]
+    in_comment: bool
+
+
 def _read_delimited(path: Path, notes: list[str]) -> tuple[pd.DataFrame, bool]:
     """The table, and whether its numbers have a decimal comma."""
+    content = _content(path, notes)
+    layout = _layout(path, content, notes)
+    header, rows = layout.header, layout.rows
+    _no_duplicates(header)
+    options = numerals([cell for row in rows for cell in row]) if layout.separator != "," else {}
+    if options:
+        notes.append(f"{path.name}: numbers are read with a decimal comma")
+    names_rows = {len(row) for row in rows} == {len(header) + 1}
+    if names_rows and header[-1] and not any(row[-1] for row in rows):
+        options |= {"usecols": range(len(header)), "index_col": False}  # each row ends in a comma
+    table = _parsed(_without_comments(content, layout.begins), layout, options)
+    if rows and len(rows[0]) == len(header) + 1 and "usecols" not in options:  # as R names rows
+        notes.append(f"{path.name}: its first column has no name and is left out")
+        table = table.reset_index(drop=True)
+    table = table.rename(columns=lambda name: name.strip() if isinstance(name, str) else name)
+    return table, "decimal" in options
+
+
+def _content(path: Path, notes: list[str]) -> str:
     encoding = _encoding(path)
     if encoding == "cp1252":
         notes.append(f"{path.name} is not UTF-8: read as Latin-1")
@@ -293,67 +158,61 @@ def _read_delimited(path: Path, notes: list[str]) -> tuple[pd.DataFrame, bool]:
         content = file.read()
     if "\0" in content[:4096]:
         raise ValueError("it holds zero bytes, as no text does")
+    return content
+
+
+def _layout(path: Path, content: str, notes: list[str]) -> _Layout:
+    """How the file is laid out, as its first lines show."""
     written = content[:START].splitlines(keepends=True)
     if len(content) > START:
         written.pop()  # a part of a line
-    rows = (k for k, line in enumerate(written) if line.strip() and not line.startswith(COMMENT))
-    places = list(islice(rows, LINES))
+    told = (k for k, line in enumerate(written) if line.strip() and not line.startswith(COMMENT))
+    places = list(islice(told, LINES))
     if not places:
         raise ValueError("it is empty")
     known = "\t" if path.suffix.lower() == ".tsv" else None
-    if told := re.fullmatch(r'"?sep=(.)"?', written[places[0]].strip()):  # Excel's own
-        known = told[1]
+    if sep := re.fullmatch(r'"?sep=(.)"?', written[places[0]].strip()):  # Excel's own
+        known = sep[1]
         del places[0]
     separator, n_above = _separator([written[k] for k in places], known)
     if n_above:
         notes.append(f"{path.name}: lines above its header are left out, {n_above} of them")
-    lines = [written[k] for k in places[n_above:]]
-    begins = places[n_above] if lines else len(written)
+    rows = [_fields(written[k], separator) for k in places[n_above:]]
+    begins = places[n_above] if rows else len(written)
     commented = next((o for o in reversed(written[:begins]) if o.startswith(COMMENT)), "")
-    header = _fields(commented.lstrip("#% "), separator)
-    first = _fields(lines[0], separator) if lines else []
-    header_in_comment = len(header) == len(first) > 1 and all(map(_is_number, first))
-    if not header_in_comment:
-        header, lines = first, lines[1:]
-        if lines and any(map(_is_number, header)):
-            raise ValueError(
-                f"its first row is {header[:4]}: expected a header with names, and nothing above it"
-            )
-    _no_duplicates(header)
-    cells = [_fields(line, separator) for line in lines]
-    options = _numerals([cell for row in cells for cell in row]) if separator != "," else {}
-    if options:
-        notes.append(f"{path.name}: numbers are read with a decimal comma")
-    longer = {len(row) for row in cells} == {len(header) + 1}
-    if longer and header[-1] and not any(row[-1] for row in cells):
-        options |= {"usecols": range(len(header)), "index_col": False}  # each row ends in a comma
-    if begins or content.startswith(COMMENT) or "\n#" in content or "\n%" in content:
-        # As blank lines, so that the number of a line that is wrong is that in the file.
-        kept = (
-            "\n" if k < begins or line.startswith(COMMENT) else line
-            for k, line in enumerate(content.splitlines(keepends=True))
+    header, first = _fields(commented.lstrip("#% "), separator), rows[0] if rows else []
+    if len(header) == len(first) > 1 and all(map(is_number, first)):
+        return _Layout(separator, begins, header, rows, in_comment=True)
+    if len(rows) > 1 and any(map(is_number, first)):
+        raise ValueError(
+            f"its first row is {first[:4]}: expected a header with names, and nothing above it"
         )
-        content = "".join(kept)
+    return _Layout(separator, begins, first, rows[1:], in_comment=False)
+
+
+def _without_comments(content: str, begins: int) -> str:
+    """Blank lines instead, so that the number of a line that is wrong is that in the file."""
+    if not (begins or content.startswith(COMMENT) or "\n#" in content or "\n%" in content):
+        return content
+    lines = enumerate(content.splitlines(keepends=True))
+    return "".join("\n" if k < begins or line.startswith(COMMENT) else line for k, line in lines)
+
+
+def _parsed(content: str, layout: _Layout, options: dict[str, Any]) -> pd.DataFrame:
     with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
         try:
             table = pd.read_csv(
                 io.StringIO(content),
-                sep=r"\s+" if separator == " " else separator,
+                sep=r"\s+" if layout.separator == " " else layout.separator,
                 skipinitialspace=True,
-                header=None if header_in_comment else 0,
+                header=None if layout.in_comment else 0,
                 low_memory=False,
                 **options,
             )
         except (pd.errors.ParserWarning, ParserError) as error:
             wrong = str(error).rpartition("C error: ")[2].strip()
-            raise ValueError(f"{wrong} (its header is taken to be {header[:4]})") from None
-    if header_in_comment:
-        table.columns = pd.Index(header)
-    if cells and len(cells[0]) == len(header) + 1 and "usecols" not in options:  # as R names rows
-        notes.append(f"{path.name}: its first column has no name and is left out")
-        table = table.reset_index(drop=True)
-    table = table.rename(columns=lambda name: name.strip() if isinstance(name, str) else name)
-    return table, "decimal" in options
+            raise ValueError(f"{wrong} (its header is taken to be {layout.header[:4]})") from None
+    return table.set_axis(layout.header, axis=1) if layout.in_comment else table
 
 
 def _encoding(path: Path) -> str:
@@ -392,7 +251,7 @@ def _separator(lines: list[str], known: str | None) -> tuple[str, int]:
         usual -= all(row[-1] == "" for row in cut if len(row) == usual)  # rows end in a separator
         above = 0
         for row, below in pairwise(cut):
-            short = len(row) < usual and not any(map(_is_number, below))
+            short = len(row) < usual and not any(map(is_number, below))
             if len(row) - row.count("") >= usual - 1 and not short:
                 break
             above += 1
@@ -406,21 +265,6 @@ def _separator(lines: list[str], known: str | None) -> tuple[str, int]:
         del counts[" "]
     best = max(counts, key=lambda each: (-counts[each][1], counts[each][0]), default=",")
     return best, counts.get(best, (0, 0))[1]
-
-
-def _is_number(cell: str) -> bool:
-    return bool(_WITH_POINT.fullmatch(cell) or _WITH_COMMA.fullmatch(cell))
-
-
-def _numerals(cells: list[str]) -> dict[str, Any]:
-    """How pandas is told of a decimal comma, if that is how the numbers are written."""
-    comma = [c for c in cells if "," in c and (_WITH_COMMA.fullmatch(c) or _GROUPED.fullmatch(c))]
-    point = [c for c in cells if "." in c and _WITH_POINT.fullmatch(c)]
-    grouped = any(map(_GROUPED.fullmatch, comma))
-    english = any(_THOUSANDS.fullmatch(c) and not _WITH_COMMA.fullmatch(c) for c in cells)
-    if not comma or english or (point and not grouped):
-        return {}
-    return {"decimal": ",", **({"thousands": "."} if grouped else {})}
 
 
 # --- writing ---------------------------------------------------------------------------------

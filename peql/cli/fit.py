@@ -1,37 +1,28 @@
-"""``peql fit`` and ``peql predict``: from a table in a file to an equation, and back to numbers."""
+"""``peql fit``: from a table in a file to an equation, and a folder that tells of it."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
-import tempfile
-import threading
 import time
-import warnings
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from tqdm import tqdm
 
 from .. import __version__
 from .._suggest import unknown_name
-from ..columns import as_fitted
-from ..columns import select as select
+from ..columns import select
 from . import subcommand
-from .files import read_table as read_table
-from .files import to_csv
+from .files import read_table, to_csv
+from .working import check_writable, made_whole, noted, printable, stage, told
 
 MODELS = {"eql": "EQL", "seql": "SEQL", "heql": "HEQL"}
 METHODS = ("auto", "network", "search")
-PULSE = 15  # seconds after which a step that still runs says so again
 
-_FIT = """\
+EXAMPLES = """\
 examples:
   peql fit drag.csv --target force --varying temperature
   peql fit drag.csv --target force --varying temperature --model heql --features speed --out drag
@@ -56,13 +47,6 @@ apostrophe before it; peql reads it without.
 exit codes: 0 an equation was found, 1 nothing trustworthy was found (the report says why), 2 the
 input cannot be used, 130 interrupted. The folder appears whole or not at all.
 """
-_PREDICT = """\
-examples:
-  peql predict drag/model.npz new.csv --out predicted.csv
-
-The table needs the columns that the equation uses; the prediction is one more column, "predicted".
-A text that a spreadsheet would run as a formula gets an apostrophe before it.
-"""
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -79,9 +63,9 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def add_parser(subparsers: Any) -> None:
-    """Register ``fit`` and ``predict``."""
+    """Register ``peql fit``."""
     does = "find the equation behind a table: one form, coefficients that vary"
-    fit = subcommand(subparsers, "fit", does, run_fit, epilog=_FIT, formatter=_Help)
+    fit = subcommand(subparsers, "fit", does, command, epilog=EXAMPLES, formatter=_Help)
     fit.add_argument("data", type=Path, help="a CSV, Parquet or Excel file with a header")
     fit.add_argument("--target", required=True, help="the column to explain")
     fit.add_argument("--varying", required=True, help="the column along which coefficients vary")
@@ -96,11 +80,6 @@ def add_parser(subparsers: Any) -> None:
     fit.add_argument("--seed", type=_whole(0), default=0, help="default: 0")
     fit.add_argument("--drop-missing", action="store_true", help="leave out incomplete rows")
     fit.add_argument("--out", type=Path, help="a folder to make; default: named after the data")
-    does = "apply a model that peql fit wrote to the rows of a table"
-    predict = subcommand(subparsers, "predict", does, run_predict, epilog=_PREDICT)
-    predict.add_argument("model", type=Path, help="model.npz")
-    predict.add_argument("data", type=Path, help="a CSV, Parquet or Excel file with a header")
-    predict.add_argument("--out", type=Path, help="a CSV file to make; default: print")
 
 
 def _whole(least: int) -> Callable[[str], int]:
@@ -114,75 +93,7 @@ def _whole(least: int) -> Callable[[str], int]:
     return whole
 
 
-# --- where to write, and what is going on ----------------------------------------------------
-
-
-def check_writable(out: Path) -> None:
-    """Raise unless ``out`` is new and can be made: before the work, not after it."""
-    if out.exists() or out.is_symlink():
-        raise FileExistsError(f"{out} exists: name another with --out, or remove it")
-    folder = out.absolute().parent
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{out}: there is no folder {folder}; make it first")
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{out.name}.", suffix=".part"):
-            pass
-    except OSError as error:
-        raise OSError(f"{out}: cannot write into {folder} ({error.strerror})") from None
-
-
-def _printable(text: str) -> str:
-    """Replace control characters: names and notes come from the reader's file."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def _say(line: str) -> None:
-    tqdm.write(_printable(line), file=sys.stderr)
-
-
-@contextmanager
-def stage(name: str) -> Iterator[None]:
-    """Say what is going on, and again every ``PULSE`` seconds while it is."""
-    _say(f"{name} …")
-    started, done = time.perf_counter(), threading.Event()
-
-    def pulse() -> None:
-        while not done.wait(PULSE):
-            _say(f"  still {name}, {time.perf_counter() - started:.0f} s")
-
-    thread = threading.Thread(target=pulse, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
-@contextmanager
-def told(notes: list[str]) -> Iterator[None]:
-    """Say the ``notes`` that were taken, also if they ended in an error, which they may explain."""
-    try:
-        yield
-    finally:
-        for note in notes:
-            _say(f"note: {note}")
-
-
-@contextmanager
-def noted(notes: list[str]) -> Iterator[None]:
-    """Print each warning once, without the line of code, and add it to ``notes``."""
-    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as warned:
-        yield
-    for warning in dict.fromkeys(str(each.message) for each in warned):
-        notes.append(warning)
-        _say(f"note: {warning}")
-
-
-# --- fit -------------------------------------------------------------------------------------
-
-
-def run_fit(arguments: argparse.Namespace) -> int:
+def command(arguments: argparse.Namespace) -> int:
     """Fit and write the folder; 0 if the result is trustworthy, 1 if not."""
     started = time.perf_counter()
     out = arguments.out or Path(f"{arguments.data.stem}-peql")
@@ -228,8 +139,8 @@ def run_fit(arguments: argparse.Namespace) -> int:
     )
     with stage("writing the report"), made_whole(out) as part:
         write(part, model, X, y, judged, simpler, breaks, explained, run)
-    print(_printable(f"{y.name} = {written(model.equation_)}"))
-    print(_printable(str(judged)))
+    print(printable(f"{y.name} = {written(model.equation_)}"))
+    print(printable(str(judged)))
     if not judged.trustworthy:
         labels = model.solution_.labels is not None
         n_features, rivals = len(model.feature_names_), bool(judged.alternatives)
@@ -297,24 +208,6 @@ def _explained(model: Any, notes: list[str]) -> pd.DataFrame | None:
         return None
 
 
-@contextmanager
-def made_whole(out: Path) -> Iterator[Path]:
-    """A folder to fill that becomes ``out`` in the end, or nothing if the work fails."""
-    folder = out.absolute().parent
-    part = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".part", dir=folder))
-    try:
-        yield part
-        part.chmod(0o755)
-        try:
-            part.rename(out)
-        except OSError as error:  # someone else made it meanwhile: the work is not to be lost
-            other = Path(tempfile.mkdtemp(prefix=f"{out.name}-", dir=folder))
-            part.rename(other)
-            raise FileExistsError(f"{out} appeared meanwhile; the result is in {other}") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
 def write(
     folder: Path,
     model: Any,
@@ -354,54 +247,3 @@ def write(
         if figure is not None:
             figure.savefig(folder / f"{name}.png", dpi=SHARP)
             plt.close(figure)
-
-
-# --- predict ---------------------------------------------------------------------------------
-
-
-def run_predict(arguments: argparse.Namespace) -> int:
-    """Apply a stored model to a table."""
-    from ..estimators.loading import load
-    from ..results import write_whole
-
-    if arguments.out is not None:
-        check_writable(arguments.out)
-    model = load(arguments.model)
-    notes: list[str] = []
-    with told(notes):
-        table = read_table(arguments.data, notes)
-    if "predicted" in table:
-        raise ValueError(f"{arguments.data} has a column 'predicted' already: rename it")
-    with noted(notes):
-        predicted = table.assign(predicted=model.predict(rows_for(model, table, arguments.data)))
-    content = to_csv(predicted)
-    if arguments.out is None:
-        print(content, end="")
-    else:
-        write_whole(arguments.out, content)
-    return 0
-
-
-def rows_for(model: Any, table: pd.DataFrame, name: object = "the table") -> pd.DataFrame:
-    """Rows for ``model.predict`` from a table that may lack what the equation does not use."""
-    from ..plots import has_labels
-
-    columns: Sequence[str] = [str(c) for c in model._columns]
-    varying = [str(v) for v in model.varying_names_]
-    used = {s.name for s in model.equation_.free_symbols} if model.refine else set(columns)
-    missing = [c for c in columns if c in used and c not in table.columns]
-    if missing:
-        raise ValueError(
-            f"{name} has no columns {missing}, which the equation uses; it has "
-            f"{[str(c) for c in table.columns]}"
-        )
-    needed = [c for c in columns if c in used and c not in varying]
-    needed += [c for c in varying if c in used]
-    rows = as_fitted(table, needed, labels=has_labels(model) and varying[0] in used)
-    bad = [c for c in needed if rows[c].isna().any()]
-    if bad:
-        raise ValueError(f"{name}: values are missing in {bad}: fill them or remove the rows")
-    known = model.coefficients_.index[0]
-    first = dict(zip(varying, known if isinstance(known, tuple) else (known,), strict=True))
-    unused = {c: first.get(c, 1.0) for c in columns if c not in used}
-    return rows.assign(**unused)[list(columns)]

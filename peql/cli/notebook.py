@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import results
 from .._suggest import unknown_name
-from ..running import require
+from ..running import check_source, require
 from . import kernel
 
 OWN_COLUMNS = ("status", "seconds", "failure", "notebook", "hash")
@@ -196,12 +196,7 @@ def execute(
     papermill = require("papermill", extra="book")
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-    here = results.package_hash()
-    if here != package:
-        raise RuntimeError(
-            f"this worker's peql ({here}) is not the one the sweep was started with ({package}): "
-            "install the same source on both"
-        )
+    check_source(results.package_hash(), package)
     kernel.prepare()
     started = time.perf_counter()
 

@@ -39,7 +39,7 @@ PAPER = {
 Steps and schedules are in its text; rates, weights and batches, which it does not give, are those
 of the authors' public code (its smoothness is 1e-3 of the L0 weight).
 """
-PAPER_THRESHOLD = 0.01  # terms with smaller numbers are not printed
+PAPER_THRESHOLD = 0.01  # of what is not refined, terms with smaller numbers are not printed
 
 
 def learning_rate_factor(r: float) -> float:
