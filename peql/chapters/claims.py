@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import sympy
 import torch
 from matplotlib.figure import Figure
 
@@ -24,7 +25,8 @@ from .. import datasets, results
 from ..analysis.comparison import has_true_terms
 from ..datasets import analytic as truth
 from ..engine.training import PAPER, train
-from ..equation.writing import scientific, symbol, tex
+from ..equation import tex
+from ..equation.writing import scientific
 from ..nn.network import SymbolicNetwork
 from ..style import FOUND, legend, styled
 from . import analytic, paper, pdes, protocol, robustness, springs
@@ -759,7 +761,7 @@ def rank_table() -> pd.DataFrame:
         return pd.DataFrame()
     error, size = median("rank"), median("rank", "parameters")
     shown = error.map(lambda v: scientific(v, 1)).rename(
-        columns=lambda f: f"error, {tex(symbol(f))}"
+        columns=lambda f: f"error, {tex.inline(f)}"
     )
     return shown.assign(parameters=size["f1"].astype(int)).rename_axis(index="rank", columns=None)
 
@@ -771,7 +773,9 @@ def primitives_table() -> pd.DataFrame:
     table = tried("primitives").assign(exact=exact("primitives"))
     counts = table.groupby(["value", "function"], sort=False)["exact"]
     told = counts.agg(lambda runs: f"{int(runs.sum())} of {len(runs)}").unstack("function")
-    names = {f: tex(symbol(f)) for f in ("f1", "f5")} | {"rational": tex("a(t)*x/(1 + x**2)")}
+    x, t = sympy.symbols("x t")
+    law = sympy.Function("a")(t) * x / (1 + x**2)
+    names = {f: tex.inline(f) for f in ("f1", "f5")} | {"rational": tex.inline(law)}
     return (
         told.reindex(list(dict.fromkeys(tried("primitives")["value"])))
         .rename(columns=names)
@@ -801,7 +805,7 @@ def training_courses(functions: tuple[str, ...] = FIVE) -> Figure:
             }
             column[0].plot(course["progress"], course["error"], **look)
             column[1].plot(course["progress"], course["gates"], **look)
-        column[0].set_title(f"${symbol(function)}$")
+        column[0].set_title(f"${tex.name(function)}$")
         column[0].set_yscale("log")
         column[1].set_yscale("log")
         column[1].set_xlabel("share of training")
@@ -837,7 +841,7 @@ def smoothness_figure() -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(7.6, 2.8))
     places = range(len(error))
     for function, marker in zip(error.columns, "os", strict=True):
-        axes[0].plot(places, error[function], marker=marker, label=f"${symbol(function)}$")
+        axes[0].plot(places, error[function], marker=marker, label=f"${tex.name(function)}$")
     axes[1].plot(places, jump, marker="o")
     axes[0].set(yscale="log", title="test MSE, scaled units")
     axes[1].set(title="share of the jump of $f_1$ at $t = 0$", ylim=(0, 1.1))
@@ -852,5 +856,5 @@ def failures() -> pd.DataFrame:
     """The trials of the paper's protocol, counted by the kind of equation that they print."""
     counts = trials().groupby(["function", "model", "terms"]).size().unstack("terms").fillna(0)
     table = counts.reindex(columns=list(protocol.KINDS)).fillna(0).astype(int)
-    table.index = pd.MultiIndex.from_tuples([(tex(symbol(f)), m) for f, m in table.index])
+    table.index = pd.MultiIndex.from_tuples([(tex.inline(f), m) for f, m in table.index])
     return table.rename_axis(columns=None)

@@ -16,7 +16,8 @@ from .. import datasets, results
 from ..analysis.comparison import has_true_terms
 from ..baselines import least_squares_limit
 from ..datasets.pde import PROBLEMS, solve
-from ..equation.writing import error, tex, text
+from ..equation.tex import inline
+from ..equation.writing import error
 from ..style import legend, look, styled
 from .analytic import bounded, fit_one
 from .pdes import ROUNDING, U_T, sindy, title
@@ -119,7 +120,7 @@ def missed(rows: pd.DataFrame) -> pd.DataFrame:
         name, noise, method, derivatives = key
         table[title(name), _level(noise), _method(method, derivatives)] = {
             "seeds": ", ".join(map(str, runs["seed"])),
-            "found, in the last": tex(text(sympy.parse_expr(runs["found"].iloc[-1]), ".1g")),
+            "found, in the last": inline(sympy.parse_expr(runs["found"].iloc[-1]), ".1g"),
         }
     return pd.DataFrame.from_dict(table, orient="index")
 
@@ -170,7 +171,7 @@ def live(equations: Sequence[str], levels: Sequence[float], seed: int = 0) -> pd
                 "rows": len(data.X_train),
                 "at each x or t": f"{per_step:.0f}",
                 "of them independent": f"{told['independent'] * per_step:.0f}",
-                "SEQL": tex(text(found, ".1g")),
+                "SEQL": inline(found, ".1g"),
                 "SEQL right": "yes" if has_true_terms(found, data) else "no",
                 "SINDy right": "yes" if has_true_terms(sindy(offered).equation_, offered) else "no",
             }

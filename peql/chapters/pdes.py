@@ -15,12 +15,13 @@ from ..analysis.truth import on_grid, true_equation
 from ..baselines import GroupSINDy, PlainSINDy, coefficient_mse, least_squares_limit
 from ..datasets import Dataset, expand_cross_terms
 from ..datasets.pde import solve
-from ..equation.writing import error, scientific, tex, text
+from ..equation.tex import inline
+from ..equation.writing import error, scientific
 from . import paper
 from .analytic import Cases, fit_one, in_terms
 from .recording import record
 
-U_T = tex("u_t")  # at the head of a column
+U_T = inline("u_t")  # at the head of a column
 ROUNDING = 1e-14  # derivatives amplify rounding: a squared error below this differs by machine
 
 
@@ -89,14 +90,14 @@ def terms_found(cases: Cases) -> pd.DataFrame:
     rows = {}
     for name, (data, models) in cases.items():
         rows[title(name), "true"] = {
-            U_T: in_terms(text(expand_cross_terms(data.equation))),
+            U_T: in_terms(expand_cross_terms(data.equation)),
             "terms": "",
         }
         for model, fitted in models.items():
             found = expand_cross_terms(fitted.equation_)
             right = has_true_terms(found, data)
             rows[title(name), model] = {
-                U_T: in_terms(text(found)),
+                U_T: in_terms(found),
                 "terms": "the true ones" if right else "wrong",
             }
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -164,11 +165,11 @@ def equations_at(cases: Cases, model: str) -> pd.DataFrame:
         for k, value in enumerate(printed[data.varying]):
             point = on_grid(data, value)
             found = expand_cross_terms(models[model].equation(t=point))
-            true = text(expand_cross_terms(true_equation(data, point)), ".2f")
-            rows[tex(f"{data.varying} = {value:.3f}")] = {
-                "true": in_terms(true),
-                f"{model}, here": in_terms(text(found, ".2f"), true),
-                f"{model}, paper": in_terms(printed[model][k], true),
+            true = expand_cross_terms(true_equation(data, point))
+            rows[rf"\({data.varying} = {value:.3f}\)"] = {
+                "true": in_terms(true, spec=".2f"),
+                f"{model}, here": in_terms(found, true, ".2f"),
+                f"{model}, paper": in_terms(printed[model][k], true, ".2f"),
             }
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -185,7 +186,7 @@ def sindy_grids() -> pd.DataFrame:
             model = sindy(data)
             coefficients = coefficient_mse(model.equation_, model.coefficients_, data)
             rows[title(name), f"{n_x} × {n_t}"] = {
-                "terms": ", ".join(map(tex, sorted(model.terms_))),
+                "terms": ", ".join(inline(sympy.parse_expr(term)) for term in sorted(model.terms_)),
                 U_T: scientific(u_t_mse(model, data), 3),
                 f"{U_T}, paper": scientific(
                     paper.table("pde_mse", "u_t", f"{name}_cross", "SINDy"), 3
@@ -264,7 +265,7 @@ def missed_trials(results: pd.DataFrame) -> pd.DataFrame:
             ],
             "model": missed["model"].tolist(),
             "seed": missed["seed"].tolist(),
-            "found": [tex(text(sympy.parse_expr(found), "#.2g")) for found in missed["found"]],
+            "found": [inline(sympy.parse_expr(found), "#.2g") for found in missed["found"]],
             f"{U_T} MSE / limit": [_ratio(trial, "u_t_mse") for _, trial in missed.iterrows()],
         }
     )

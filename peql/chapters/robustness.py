@@ -17,7 +17,7 @@ from ..analysis import verdict
 from ..analysis.comparison import has_true_terms
 from ..datasets import Dataset
 from ..equation.tex import inline
-from ..equation.writing import scientific, symbol, tex, text
+from ..equation.writing import scientific
 from ..style import FOUND, legend, styled
 from .analytic import fit_one
 from .benchmark import parsed, rate
@@ -51,7 +51,7 @@ def by_noise(results: pd.DataFrame) -> pd.DataFrame:
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for (noise, model), trials in along(results, "noise").groupby(["noise", "model"], sort=True):
         row = rows[f"{noise:.0%}", str(model)] = {
-            tex(symbol(str(f))): rate(part, "true_terms") for f, part in trials.groupby("function")
+            inline(str(f)): rate(part, "true_terms") for f, part in trials.groupby("function")
         }
         row["all"] = rate(trials, "true_terms")
     return pd.DataFrame.from_dict(rows, orient="index").fillna("–")
@@ -97,14 +97,14 @@ def misses(results: pd.DataFrame) -> pd.DataFrame:
     Numbers are left out: forms that differ in them alone are one.
     """
     missed = results[~results["true_terms"].astype(bool)]
-    forms = [tex(text(_form(sympy.parse_expr(str(found))))) for found in missed["equation"]]
+    forms = [inline(_form(sympy.parse_expr(str(found)))) for found in missed["equation"]]
     counted = (
         missed.assign(found=forms)
         .groupby(["function", "found"])
         .agg(trials=("seed", "size"), least=("noise", "min"))
     )
     table = counted.sort_values(["function", "trials"], ascending=[True, False]).reset_index()
-    table["function"] = table["function"].map(lambda f: tex(symbol(f)))
+    table["function"] = table["function"].map(inline)
     table["least"] = table["least"].map("{:.0%}".format)
     names = {"found": "found instead", "least": "least noise"}
     return table.rename(columns=names).set_index("function")
