@@ -80,7 +80,9 @@ def test_factors_of_several_letters_do_not_run_together():
     ("expression", "written"),
     [
         (a(t) * x**2 + b(t) * x, r"a(t) \, x^{2} + b(t) \, x"),
-        (-a(t) * x, "- x \\, a(t)"),
+        (-a(t) * x, r"- a(t) \, x"),
+        (sympy.Float(2.5) * a(t) * x * sympy.Symbol("u_x"), r"2.50 \, a(t) \, u_{x} \, x"),
+        (sympy.log(x + sympy.Float(3.99) * a(t)), r"\log{\left(x + 3.99 \, a(t) \right)}"),
         (sympy.sin(a(t) * x), r"\sin{\left(a(t) \, x \right)}"),
         (a(t) ** 2 * x, r"x \, a^{2}(t)"),
         (x / a(t), r"\frac{x}{a(t)}"),

@@ -90,16 +90,18 @@ class Printer(LatexPrinter):
         return f"{name(expr.func.__name__)}{power}({arguments})"
 
     def _print_Mul(self, expr: sympy.Mul) -> str:
-        """Coefficient functions first, as an equation is read."""
+        """A number, then coefficient functions, then the rest, as an equation is read."""
         functions = [part for part in expr.args if isinstance(part, AppliedUndef)]
         rest = expr.func(*(part for part in expr.args if part not in functions))
-        if not functions or rest == 1 or rest.could_extract_minus_sign():
-            return super()._print_Mul(expr)
         numerator, denominator = rest.as_numer_denom()
-        if denominator != 1:
+        if not functions or denominator != 1:
             return super()._print_Mul(expr)
-        written = self.parenthesize(numerator, PRECEDENCE["Mul"])
-        return r" \, ".join([*map(self._print, functions), written])
+        number, powers = numerator.as_coeff_Mul()
+        parts = [self._print(abs(number))] if abs(number) != 1 else []
+        parts += map(self._print, functions)
+        if powers != 1:
+            parts.append(self.parenthesize(powers, PRECEDENCE["Mul"], strict=True))
+        return "- " * bool(number < 0) + r" \, ".join(parts)
 
 
 def tex(expression: sympy.Expr, spec: str = "#.3g", left: str | None = None) -> str:
