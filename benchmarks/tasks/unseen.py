@@ -1,8 +1,9 @@
 """Two lists of thirty laws × noise of 0 and 1 % of y's rms, one trial each.
 
-Each list was written down before the search was run on any law of it. The first was drawn at
-random out of eighty; what the search missed of it has been mended since, so that it tests the
-search no longer. The second was written after that, and the search has not been changed for it.
+Each list was written down before the search was run on any law of it; the first was drawn at
+random out of eighty, the second was written after what the search missed of the first had been
+mended. Both have been seen since: the search was improved with the misses of both first runs in
+view, so that neither tests it any more.
 Ten experiments of a hundred rows, ranges of the features and of the constants as a textbook would
 have them.
 

@@ -89,12 +89,14 @@ def misses(rows: pd.DataFrame) -> pd.DataFrame:
 def unseen(rows: pd.DataFrame) -> pd.DataFrame:
     """Each law of the lists written down beforehand, the last list first; was its form found?"""
     table = {}
-    last_first = rows.groupby(["list", "law", "true_law"])
-    for (listed, name, law), own in sorted(last_first, key=lambda each: each[0][0], reverse=True):
+    key: Any
+    for key, own in rows.groupby(["list", "law", "true_law"]):
+        listed, name, law = key
         found = own.set_index("noise")["right_form"].map({True: "found", False: "missed"})
         seen = {f"{z:.0%} noise": found[z] for z in found.index}
         table[name] = {"its form": inline(parsed(str(law))), **seen, "list": listed}
-    return pd.DataFrame.from_dict(table, orient="index")
+    shown = pd.DataFrame.from_dict(table, orient="index")
+    return shown.sort_values("list", ascending=False, kind="stable")
 
 
 def parsed(equation: str) -> sympy.Expr:

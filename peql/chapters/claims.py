@@ -436,14 +436,16 @@ def lowest_u_t() -> Verdict:
     )
     if offered["model"].nunique() < 3:
         return Verdict(UNDECIDED, "the stored sweep has too few runs")
-    u_t = offered.groupby(["equation", "cross_terms", "model"])["u_t_mse"]
-    sindy_u_t = u_t.min().xs("SINDy", level=2)
-    ratio = u_t.max().unstack("model")[["SEQL", "HEQL"]].div(sindy_u_t, axis=0).to_numpy().max()
-    holds = bool((u_t.min().unstack("model").idxmin(axis=1) == "SINDy").all())
-    within = f"SEQL and HEQL, refined, end within {ratio - 1:.0%} of it"
+    sindys = offered[offered["model"] == "SINDy"].set_index(["equation", "cross_terms"])["u_t_mse"]
+    others = offered[offered["model"] != "SINDy"].set_index(["equation", "cross_terms"])
+    ratio = others["u_t_mse"] / sindys.reindex(others.index)
+    right = others["true_terms"].astype(bool)
+    spare = int((ratio[~right] < 1).sum())
+    fitted = f"; {spare} trials with wrong terms go below it by fitting the derivatives' errors"
     return judged(
-        holds,
-        f"there it is the least-squares limit; {within}",
+        bool((ratio[right] >= 1).all()),
+        "there it is the least-squares limit; with the true terms SEQL and HEQL, refined, end "
+        f"within {ratio[right].max() - 1:.0%} of it" + fitted * bool(spare),
         "SEQL or HEQL, refined, is lower",
     )
 
@@ -549,7 +551,8 @@ def far_misses() -> Verdict:
 def f4_more_often() -> Verdict:
     """SEQL finds f4 more often than HEQL."""
     share = spread()["found"].loc["f4"]
-    return judged(share["SEQL"] > share["HEQL"], counted("f4"))
+    alike = "as often: " if share["SEQL"] == share["HEQL"] else "less often: "
+    return judged(share["SEQL"] > share["HEQL"], counted("f4"), alike + counted("f4"))
 
 
 def counted(function: str, kinds: tuple[str, ...] = RIGHT) -> str:

@@ -190,8 +190,11 @@ def term_coefficients(cases: Sequence[Case]) -> Figure:
         for data, models in cases
         for term in by_term(data.equation, data.coefficients)
     ]
-    figure, axes = plt.subplots(1, len(panels), figsize=(2.3 * len(panels), 2.7), squeeze=False)
-    for ax, (data, models, term) in zip(axes[0], panels, strict=True):
+    rows = -(-len(panels) // 3)
+    figure, axes = plt.subplots(rows, 3, figsize=(7.6, 2.2 * rows + 0.5), squeeze=False)
+    for ax in axes.flat[len(panels) :]:
+        ax.remove()
+    for ax, (data, models, term) in zip(axes.flat, panels, strict=False):
         true = by_term(data.equation, data.coefficients)[term]
         ax.plot(data.coefficients.index, true, **TRUE)
         for name, model in models.items():

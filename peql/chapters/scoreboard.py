@@ -61,7 +61,7 @@ class Cell(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """How ours compares: ``AHEAD``, ``TIE``, ``BEHIND``, or ``APART``."""
+        """``AHEAD``, ``TIE``, ``BEHIND`` or ``APART``, as ours compares."""
         return self.judge(self.ours)
 
     @property

@@ -248,7 +248,9 @@ def statistics(results: pd.DataFrame) -> pd.DataFrame:
             "worst MSE, extrapolated": scientific(trials["mse_outside"].max(), 1),
             "CPU seconds, median": f"{trials['cpu_seconds'].median():.0f}",
         }
-    return pd.DataFrame.from_dict(rows, orient="index").sort_index(ascending=False)
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    order = [(target, model) for target in TARGETS for model in MODELS]
+    return table.loc[[key for key in order if key in table.index]]
 
 
 def lost_inside(results: pd.DataFrame) -> pd.DataFrame:

@@ -94,11 +94,11 @@ def without_zeros(equation: sympy.Expr, spec: str) -> sympy.Expr:
 def plain(equation: str) -> str:
     """An equation written as text, in Unicode for a figure that knows no TeX.
 
-    >>> plain("-2.619*x**2 - 3.000*x")
-    '−2.619 x² − 3.000 x'
+    >>> plain("-2.619*x**2 - 3.000*x"), plain("v**1.09")
+    ('−2.619 x² − 3.000 x', 'v^1.09')
     """
-    powers = re.sub(r"\*\*(\d+)", lambda m: m.group(1).translate(_SUPERSCRIPT), equation)
-    return powers.replace("*", " ").replace("-", "−")
+    powers = re.sub(r"\*\*(\d+)\b(?!\.)", lambda m: m[1].translate(_SUPERSCRIPT), equation)
+    return powers.replace("**", "^").replace("*", " ").replace("-", "−")
 
 
 def scientific(value: float, digits: int = 2) -> str:
