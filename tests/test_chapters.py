@@ -216,12 +216,12 @@ SWEPT = pd.DataFrame(
 
 def test_how_far_it_goes_is_read_off_the_sweep() -> None:
     assert robustness.limits(SWEPT) == {
-        "noise": ("30%", "100%"),
+        "noise": ("30\xa0%", "100\xa0%"),
         "n_train": ("32", "4"),
         "n_t": ("3", ""),
     }
     told = robustness.summary(SWEPT)
-    assert "up to 30%" in told and "100% noise" in told and "3 values of t" in told
+    assert "up to 30\xa0%" in told and "100\xa0% noise" in told and "3 values of t" in told
     assert "Of 17 misses, 17 report no law" in told
     assert "None of the 10 trials" in robustness.summary(SWEPT[SWEPT["noise"] == 0.1])
 

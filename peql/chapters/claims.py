@@ -26,7 +26,7 @@ from ..analysis.comparison import has_true_terms
 from ..datasets import analytic as truth
 from ..engine.training import PAPER, train
 from ..equation import tex
-from ..equation.writing import scientific
+from ..equation.writing import percent, scientific
 from ..nn.network import SymbolicNetwork
 from ..style import FOUND, legend, styled
 from . import analytic, paper, pdes, protocol, robustness, springs
@@ -445,7 +445,7 @@ def lowest_u_t() -> Verdict:
     return judged(
         bool((ratio[right] >= 1).all()),
         "there it is the least-squares limit; with the true terms SEQL and HEQL, refined, end "
-        f"within {ratio[right].max() - 1:.0%} of it" + fitted * bool(spare),
+        f"within {percent(ratio[right].max() - 1)} of it" + fitted * bool(spare),
         "SEQL or HEQL, refined, is lower",
     )
 
@@ -587,7 +587,7 @@ def duplicates() -> Verdict:
     """How often a primitive is duplicated hardly matters."""
     runs = tried("duplicates")
     found = runs["true_terms"].astype(bool).groupby(runs["value"]).mean()
-    told = ", ".join(f"{value}: {found[value]:.0%}" for value in DUPLICATES)
+    told = ", ".join(f"{value}: {percent(found[value])}" for value in DUPLICATES)
     reason = f"runs on f1 and f5 that found the equation, with {told}"
     return judged(found.max() - found.min() < 0.25, reason)
 
@@ -626,7 +626,7 @@ def lower_rank() -> Verdict:
     saved = 1 - size[good[0]] / size["full"]
     return Verdict(
         HELPS[0],
-        f"rank {good[0]} has less than three times the error of full rank, and {100 * saved:.0f} % "
+        f"rank {good[0]} has less than three times the error of full rank, and {percent(saved)} "
         "fewer parameters; the rest are hidden layers, which it leaves as they are",
     )
 
@@ -657,7 +657,7 @@ def few_data() -> Verdict:
         for column, (kept, _) in robustness.limits(table).items()
         if kept and column != "noise"
     ]
-    noise = f"{robustness.size_noise(table):.0%}"
+    noise = percent(robustness.size_noise(table))
     told = f"with {noise} noise, " + " or ".join(words) + " are enough in nine trials of ten"
     return Verdict("measured", told if words else f"with {noise} noise, no size is enough")
 
@@ -669,8 +669,8 @@ def smoothing() -> Verdict:
     blurs = "; a large one blurs the jump" if jump["1"] < 0.9 else ""
     return judged(
         bool((error.loc["0"] / error.min() > 1.5).any()),
-        f"with {NOISE:.0%} noise the right weight lowers the error{blurs}",
-        f"with {NOISE:.0%} noise no weight lowers the error much{blurs}",
+        f"with {percent(NOISE)} noise the right weight lowers the error{blurs}",
+        f"with {percent(NOISE)} noise no weight lowers the error much{blurs}",
         words=HELPS,
     )
 

@@ -16,7 +16,7 @@ from ..analysis.truth import on_grid, true_equation
 from ..baselines import EncodedReLU, by_term
 from ..datasets.spring import LONGEST, SpringDataset
 from ..equation.tex import inline
-from ..equation.writing import scientific
+from ..equation.writing import percent, scientific
 from ..estimators import encoded
 from ..estimators.encoded import EncodedRegressor, LinearMap
 from . import paper
@@ -169,7 +169,9 @@ def equations(cases: Cases) -> pd.DataFrame:
 
 def verdicts(cases: Cases) -> pd.DataFrame:
     """The goals, and whether each symbolic model reached them."""
-    k_goal = ", ".join(f"{100 * share:g} % ({target})" for target, share in LARGEST_K_ERROR.items())
+    k_goal = ", ".join(
+        f"{percent(share, 'g')} ({target})" for target, share in LARGEST_K_ERROR.items()
+    )
     mse_goal = ", ".join(f"{scientific(v, 1)} ({target})" for target, v in LARGEST_MSE.items())
     rows = {}
     for target, (data, fitted) in cases.items():
@@ -208,7 +210,7 @@ def errors(cases: Cases) -> pd.DataFrame:
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.2f} %"
+    return "" if share is None else percent(share, ".2f")
 
 
 def equations_at(cases: Cases, target: str, model: str) -> pd.DataFrame:

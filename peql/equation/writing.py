@@ -113,6 +113,15 @@ def scientific(value: float, digits: int = 2) -> str:
     return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
+def percent(share: float, spec: str = ".0f") -> str:
+    """A share in percent, in the format ``spec``, with a space that does not break.
+
+    >>> percent(0.125), percent(0.001, "g")
+    ('12\\xa0%', '0.1\\xa0%')
+    """
+    return f"{100 * share:{spec}}\N{NO-BREAK SPACE}%"
+
+
 def error(value: float, digits: int = 2, floor: float = ROUNDING) -> str:
     """A squared error; one below ``floor``, where rounding decides it, only by that bound.
 
