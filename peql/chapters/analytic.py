@@ -253,9 +253,9 @@ def _taken_apart(term: sympy.Expr) -> tuple[str, list[sympy.Expr]]:
 
 
 def _differ(a: str, b: str) -> bool:
-    """Whether two printed numbers are more than a rounding apart; an integer is exact."""
+    """Whether two printed numbers are more than a rounding apart; 1 and 1/2 are exact."""
     half = max(0.5 * 10.0 ** -len(n.partition(".")[2]) for n in (a, b) if "." in n)
-    return abs(float(a) - float(b)) > 1.001 * half
+    return bool(abs(sympy.Rational(a) - sympy.Rational(b)) > 1.001 * half)
 
 
 def compared(protocol: pd.DataFrame, refined: pd.DataFrame) -> pd.DataFrame:

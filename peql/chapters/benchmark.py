@@ -94,8 +94,8 @@ def unseen(rows: pd.DataFrame) -> pd.DataFrame:
     key: Any
     for key, own in rows.groupby(["list", "law", "true_law"]):
         listed, name, law = key
-        found = own.set_index("noise")["right_form"].map({True: "found", False: "missed"})
-        seen = {f"{percent(z)} noise": found[z] for z in found.index}
+        found = own["right_form"].map({True: "found", False: "missed"})
+        seen = {f"{percent(z)} noise": told for z, told in zip(own["noise"], found, strict=True)}
         table[name] = {"its form": inline(parsed(str(law))), **seen, "list": listed}
     shown = pd.DataFrame.from_dict(table, orient="index")
     return shown.sort_values("list", ascending=False, kind="stable")

@@ -161,7 +161,7 @@ def live(equations: Sequence[str], levels: Sequence[float], seed: int = 0) -> pd
             told = data.X_train.attrs
             per_step = len(data.X_train) / data.X_train[data.varying].nunique()
             rows[title(name), percent(level, "g")] = {
-                "noise, estimated": percent(float(told["noise"]) / solve(name).u.std(), ".2g"),
+                "noise, estimated": percent(float(told["noise"] / solve(name).u.std()), ".2g"),
                 "rows": len(data.X_train),
                 "at each x or t": f"{per_step:.0f}",
                 "of them independent": f"{told['independent'] * per_step:.0f}",

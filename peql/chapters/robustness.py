@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -49,8 +50,10 @@ def size_noise(results: pd.DataFrame) -> float:
 def by_noise(results: pd.DataFrame) -> pd.DataFrame:
     """Trials with exactly the true terms, at the paper's size, by noise and function."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
-    for (noise, model), trials in along(results, "noise").groupby(["noise", "model"], sort=True):
-        row = rows[percent(noise), str(model)] = {
+    key: Any
+    for key, trials in along(results, "noise").groupby(["noise", "model"], sort=True):
+        noise, model = key
+        row = rows[percent(noise), model] = {
             inline(str(f)): rate(part, "true_terms") for f, part in trials.groupby("function")
         }
         row["all"] = rate(trials, "true_terms")
@@ -115,7 +118,7 @@ def error_ratios(results: pd.DataFrame) -> pd.DataFrame:
     exact = results["noise"] == 0  # both are rounding errors there
     groups = results[~exact].groupby(["n_t", "n_train", "model", "noise"])
     ratio = groups["error_in_standard_errors"].median().map("{:.2f}".format).unstack("noise")
-    ratio.columns = [f"noise {percent(noise)}" for noise in ratio.columns]
+    ratio.columns = [f"noise {percent(noise)}" for noise in ratio.columns.tolist()]
     shown = ratio.fillna("").replace("nan", "–").reset_index()
     shown.insert(
         0, "t × rows", [f"{a} × {b}" for a, b in zip(shown.n_t, shown.n_train, strict=True)]
@@ -140,7 +143,7 @@ def limits(results: pd.DataFrame) -> dict[str, tuple[str, str]]:
         share = share.sort_index(ascending=column == "noise")  # from easy to hard
         kept = share.index[(share >= KEPT).cummin() & (len(share) > 1)]
         lost = share.index[share < LOST]
-        tell = percent if column == "noise" else "{:g}".format
+        tell: Callable[[Any], str] = percent if column == "noise" else "{:g}".format
         words[column] = tell(kept[-1]) if len(kept) else "", tell(lost[0]) if len(lost) else ""
     return words
 
@@ -344,7 +347,7 @@ def figure(results: pd.DataFrame) -> Figure:
             place = [ticks.index(v) + 0.06 * side for v in share.index]
             look: dict[str, Any] = {**FOUND[model], "marker": MARKERS[model]}
             ax.errorbar(place, right / n, ends, capsize=2, elinewidth=0.8, label=model, **look)
-        tell = percent if column == "noise" else "{:g}".format
+        tell: Callable[[Any], str] = percent if column == "noise" else "{:g}".format
         ax.set_xticks(range(len(ticks)), [tell(v) for v in ticks])
         held = "" if column == "noise" else f", {percent(size_noise(results))} noise"
         ax.set(xlabel=label + held, ylim=(-0.05, 1.08), xlim=(-0.4, max(len(ticks), 1) - 0.6))
