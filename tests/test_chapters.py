@@ -48,6 +48,24 @@ def test_failures_of_a_sine_are_told_apart(found: str, kind: str) -> None:
     assert protocol.kind(sympy.parse_expr(found), sympy.sin(1.2 * x), SINE) == kind
 
 
+@pytest.mark.parametrize(
+    ("found", "bold"),
+    [
+        ("-2.62*x**2 - 1.5*x", []),
+        ("-2.6*x**2 - 1.5*x", []),  # -2.6 may be -2.62, rounded
+        ("-2.63*x**2 - 1.5*x", ["2.63"]),
+        ("2.62*x**2 - 1.5*x", ["2.62"]),
+        ("-2.62*x**2 - 1.5*x - 0.02", ["0.02"]),
+        ("-2.62*x**2 - 0.7*sin(2.1*x)", ["0.7", "2.1"]),
+        (-2.6249 * x**2 - 1.5 * x, []),
+        (-2.6251 * x**2 - 1.5 * x, ["2.63"]),
+    ],
+)
+def test_bold_are_the_numbers_that_rounding_does_not_explain(found: Any, bold: list[str]) -> None:
+    written = analytic.in_terms(found, -2.62 * x**2 - 1.5 * x, ".2f")
+    assert re.findall(r"mathbf\{([\d.]+)", written) == bold
+
+
 def test_the_protocol_is_the_papers() -> None:
     assert {schedule.n_steps for schedule in PAPER.values()} == {34_800}
     for schedule in PAPER.values():
@@ -198,12 +216,12 @@ SWEPT = pd.DataFrame(
 
 def test_how_far_it_goes_is_read_off_the_sweep() -> None:
     assert robustness.limits(SWEPT) == {
-        "noise": ("30%", "100%"),
+        "noise": ("30\xa0%", "100\xa0%"),
         "n_train": ("32", "4"),
         "n_t": ("3", ""),
     }
     told = robustness.summary(SWEPT)
-    assert "up to 30%" in told and "100% noise" in told and "3 values of t" in told
+    assert "up to 30\xa0%" in told and "100\xa0% noise" in told and "3 values of t" in told
     assert "Of 17 misses, 17 report no law" in told
     assert "None of the 10 trials" in robustness.summary(SWEPT[SWEPT["noise"] == 0.1])
 

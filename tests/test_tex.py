@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.mathtext import MathTextParser
 
-from peql.equation.tex import inline, mathml, name, tex
+from peql.equation.tex import Printer, inline, mathml, name, tex
 
 x, t = sympy.symbols("x t")
 a, b = sympy.symbols("a b", cls=sympy.Function)
@@ -80,7 +80,9 @@ def test_factors_of_several_letters_do_not_run_together():
     ("expression", "written"),
     [
         (a(t) * x**2 + b(t) * x, r"a(t) \, x^{2} + b(t) \, x"),
-        (-a(t) * x, "- x \\, a(t)"),
+        (-a(t) * x, r"- a(t) \, x"),
+        (sympy.Float(2.5) * a(t) * x * sympy.Symbol("u_x"), r"2.50 \, a(t) \, u_{x} \, x"),
+        (sympy.log(x + sympy.Float(3.99) * a(t)), r"\log{\left(x + 3.99 \, a(t) \right)}"),
         (sympy.sin(a(t) * x), r"\sin{\left(a(t) \, x \right)}"),
         (a(t) ** 2 * x, r"x \, a^{2}(t)"),
         (x / a(t), r"\frac{x}{a(t)}"),
@@ -98,6 +100,12 @@ def test_a_parser_of_tex_accepts_it(text):
     symbol = sympy.Symbol(text)
     written = tex(a(symbol) * symbol**2, left=text)
     MathTextParser("path").parse(f"${written}$".replace(r"\&", "n"))  # it knows no \&
+
+
+def test_numbers_are_written_as_they_are_told_to_be():
+    numbers = {sympy.Float("0.72"): "0.720", sympy.Float("1.5"): r"\mathbf{1.5}"}
+    written = Printer(".1f", numbers).doprint(-0.72 * sympy.sin(1.5 * x) + 2.25 * x)
+    assert written == r"2.2 \, x - 0.720 \, \sin{\left(\mathbf{1.5} \, x \right)}"
 
 
 def test_a_long_sum_is_cut_between_terms():

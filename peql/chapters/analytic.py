@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -17,8 +18,8 @@ from .._suggest import unknown_name
 from ..analysis.comparison import has_true_terms, scaled_mse
 from ..analysis.truth import feature, on_grid, true_equation
 from ..datasets import Dataset
-from ..equation.tex import tex as write_tex
-from ..equation.writing import ROUNDING, error, scientific, symbol, tex, text
+from ..equation.tex import Printer, cut, inline, tex
+from ..equation.writing import ROUNDING, error, scientific, without_zeros
 from ..estimators import tabular as estimators
 from . import paper
 from .recording import record
@@ -42,7 +43,7 @@ def set_up() -> None:
 
     if shell := get_ipython():
         written = shell.display_formatter.formatters["text/latex"]
-        written.for_type(sympy.Expr, lambda equation: rf"$\displaystyle {write_tex(equation)}$")
+        written.for_type(sympy.Expr, lambda equation: rf"$\displaystyle {tex(equation)}$")
     plt.rcParams["svg.hashsalt"] = "peql"  # the same figure is the same file
     set_matplotlib_formats("svg", metadata={"Date": None})
     pd.set_option("display.max_colwidth", None)
@@ -152,9 +153,9 @@ def polynomial_error(data: Dataset) -> float:
 def equations(cases: Cases, spec: str = "#.2g") -> pd.DataFrame:
     """The true equation of each dataset and those found; numbers in the format ``spec``."""
     rows = {
-        tex(symbol(function)): {
-            "true": tex(text(data.equation)),
-            **{name: tex(text(model.equation_, spec)) for name, model in models.items()},
+        inline(function): {
+            "true": inline(data.equation),
+            **{name: inline(model.equation_, spec) for name, model in models.items()},
         }
         for function, (data, models) in cases.items()
     }
@@ -175,14 +176,14 @@ def equations_at(
         again = best_printed(protocol, function, model)
         for k, value in enumerate(t):
             point = on_grid(data, value)
-            true = text(true_equation(data, point))
-            rows[tex(symbol(function)), tex(f"{value:.3f}")] = {
+            true = true_equation(data, point)
+            rows[inline(function), rf"\({value:.3f}\)"] = {
                 "true": in_terms(true),
                 "paper": in_terms(printed[k], true),
                 "its protocol, here": (
-                    in_terms(text(sympy.parse_expr(again[k])), true) if again else "not run"
+                    in_terms(sympy.parse_expr(again[k]), true) if again else "not run"
                 ),
-                "with refinement": in_terms(text(models[model].equation(t=point)), true),
+                "with refinement": in_terms(models[model].equation(t=point), true),
             }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns=data.varying)
 
@@ -200,47 +201,61 @@ def best_printed(protocol: pd.DataFrame, function: str, model: str) -> list[str]
     return str(chosen["printed"].iloc[best]).split(" | ")
 
 
-def in_terms(equation: str, true: str = "") -> str:
+def in_terms(
+    equation: sympy.Expr | str, true: sympy.Expr | str | None = None, spec: str = ".3f"
+) -> str:
     r"""TeX of a sum, each term a formula of its own: a narrow cell breaks between them.
 
-    In bold: the numbers that differ from those of ``true``, as far as both are printed.
+    An equation given as text keeps the digits that it is printed with. In bold: the numbers that
+    differ from those of ``true``, as far as both are printed.
 
     >>> print(in_terms("1.95*x - 3.004*sin(2.00*x) + 0.02", "1.952*x - 3.000*sin(2.000*x)"))
-    \(1.95\,x\) \(- \mathbf{3.004}\,\sin(2.00\,x)\) \(+ \mathbf{0.02}\)
+    \(1.95 \, x\) \(- \mathbf{3.004} \, \sin{\left(2.00 \, x \right)}\) \(+ \mathbf{0.02}\)
     """
-    known = dict(map(_taken_apart, _terms(true))) if true else None
-    return " ".join(_marked(term, known) for term in _terms(equation))
+    shown, digits = _printed(equation, spec)
+    if true is not None:
+        differing = list(_differing(shown, digits, *_printed(true, spec)))
+        digits |= {n: rf"\mathbf{{{digits[n]}}}" for n in differing}
+    return cut(shown, Printer(spec, digits))
 
 
 NUMBER = re.compile(r"\d+\.\d+")
+Digits = dict[sympy.Float, str]  # how each number is printed, without its sign
 
 
-def _terms(equation: str) -> list[str]:
-    return re.split(r" (?=[+-] (?![^()]*\)))", equation)
+def _printed(equation: sympy.Expr | str, spec: str) -> tuple[sympy.Expr, Digits]:
+    """The equation, without what is zero in the format ``spec``, and its digits."""
+    if isinstance(equation, str):
+        return sympy.parse_expr(equation), {sympy.Float(n): n for n in NUMBER.findall(equation)}
+    shown = without_zeros(equation, spec)
+    return shown, {n: Printer(spec).doprint(n) for n in map(abs, shown.atoms(sympy.Float))}
 
 
-def _taken_apart(term: str) -> tuple[str, list[str]]:
-    """A term without its numbers, and those; a factor of one is none."""
-    bare = term.replace(" ", "").removeprefix("+")
-    return NUMBER.sub("#", bare), NUMBER.findall(bare)
+def _differing(
+    shown: sympy.Expr, digits: Digits, true: sympy.Expr, true_digits: Digits
+) -> Iterator[sympy.Float]:
+    """The numbers that are not, but for rounding, those of the same term of ``true``."""
+    known = dict(map(_taken_apart, sympy.Add.make_args(true)))
+    for form, own in map(_taken_apart, sympy.Add.make_args(shown)):
+        for mine, other in zip_longest(own, known.get(form, ())):
+            if mine in digits and (
+                other is None or _differ(digits[mine], true_digits.get(other, str(other)))
+            ):
+                yield mine
 
 
-def _marked(term: str, known: dict[str, list[str]] | None) -> str:
-    if known is None:
-        return tex(term)
-    form, own = _taken_apart(term)
-    bare = re.sub(r"^(-?)#\*", r"\1", form)  # what stands there if the factor is one
-    true = [*(known.get(form) or ["1.0", *known.get(bare, [])]), *[""] * len(own)]
-    differ = iter([_differ(a, b) for a, b in zip(own, true, strict=False)])
-    return NUMBER.sub(lambda m: rf"\mathbf{{{m[0]}}}" if next(differ) else m[0], tex(term))
+def _taken_apart(term: sympy.Expr) -> tuple[str, list[sympy.Expr]]:
+    """A term's form, with its sign, and its numbers without: the factor, then those inside."""
+    factor, rest = term.as_coeff_Mul()
+    inside = [part for part in sympy.preorder_traversal(rest) if isinstance(part, sympy.Float)]
+    form = rest.xreplace(dict.fromkeys(inside, sympy.Integer(1)))
+    return f"{sympy.sign(factor)} {form}", [abs(factor), *map(abs, inside)]
 
 
 def _differ(a: str, b: str) -> bool:
-    """Whether two printed numbers are more than a rounding apart."""
-    if not b:
-        return True
-    half = max(0.5 * 10.0 ** -len(n.partition(".")[2]) for n in (a, b) if n != "1.0")
-    return abs(float(a) - float(b)) > 1.001 * half
+    """Whether two printed numbers are more than a rounding apart; 1 and 1/2 are exact."""
+    half = max(0.5 * 10.0 ** -len(n.partition(".")[2]) for n in (a, b) if "." in n)
+    return bool(abs(sympy.Rational(a) - sympy.Rational(b)) > 1.001 * half)
 
 
 def compared(protocol: pd.DataFrame, refined: pd.DataFrame) -> pd.DataFrame:
@@ -251,7 +266,7 @@ def compared(protocol: pd.DataFrame, refined: pd.DataFrame) -> pd.DataFrame:
     rows: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     for function in paper.table("analytic_mse", "best"):
         for model in ("SEQL", "HEQL"):
-            row = rows[tex(symbol(function)), model] = {}
+            row = rows[inline(function), model] = {}
             for kind in ("best", "mean"):
                 level = paper.table("analytic_mse", kind, function, model)
                 row["paper", kind] = scientific(level, 3)
@@ -273,7 +288,7 @@ def nearness(protocol: pd.DataFrame) -> pd.DataFrame:
     for key, runs in protocol.groupby(["function", "model"]):
         function, model = map(str, key)
         ratio = runs["test_mse_scaled"].min() / paper.table("analytic_mse", "best", function, model)
-        words[tex(symbol(function)), model] = (
+        words[inline(function), model] = (
             "smaller" if ratio < 1 / ALIKE else "larger" if ratio > ALIKE else "alike"
         )
     table = pd.Series(words).unstack().reindex(columns=["SEQL", "HEQL"])
@@ -284,14 +299,14 @@ def failures(cases: Cases) -> pd.DataFrame:
     """EQL's equation and the paper's, their terms and their errors inside and outside."""
     rows = {}
     for function, (data, models) in cases.items():
-        found = {"here": text(models["EQL"].equation_, "#.2g")}
+        found = {"here": (models["EQL"].equation_, models["EQL"].equation_)}
         if function in paper.table("eql_failure"):
-            found["paper"] = paper.table("eql_failure", function, "learned")
-        for source, written in found.items():
-            equation = models["EQL"].equation_ if source == "here" else sympy.parse_expr(written)
+            printed = paper.table("eql_failure", function, "learned")
+            found["paper"] = (sympy.parse_expr(printed), printed)
+        for source, (equation, written) in found.items():
             inside, outside = split_error(data, evaluate(equation, data))
-            rows[tex(symbol(function)), source] = {
-                "equation": in_terms(written),
+            rows[inline(function), source] = {
+                "equation": in_terms(written, spec="#.2g"),
                 "terms": len(sympy.Add.make_args(sympy.expand(equation))),
                 "MSE inside": scientific(inside),
                 "MSE outside": scientific(outside),
@@ -316,7 +331,7 @@ def statistics(stored: pd.DataFrame) -> pd.DataFrame:
     for key, trials in stored.groupby(["function", "model"], sort=False):
         function, name = map(str, key)
         mse, validation = trials["test_mse_scaled"], trials["validation_error"]
-        rows[tex(symbol(function)), name] = {
+        rows[inline(function), name] = {
             "true terms": f"{trials['true_terms'].sum()} of {len(trials)}",
             "picked by validation": bounded(mse.iloc[validation.to_numpy().argmin()]),
             "picked by test error": bounded(mse.min()),
@@ -332,7 +347,7 @@ def missed_trials(stored: pd.DataFrame) -> pd.DataFrame:
     """The stored trials without exactly the true terms."""
     missed = stored[~stored["true_terms"]]
     table = missed[["model", "function", "seed"]].assign(
-        equation=[tex(text(sympy.parse_expr(found), "#.2g")) for found in missed["equation"]],
+        equation=[inline(sympy.parse_expr(found), "#.2g") for found in missed["equation"]],
         error=missed["test_mse_scaled"].map(lambda value: error(value, 1)),
     )
     return table.rename(columns={"error": "test MSE"}).set_index(["model", "function"])
@@ -343,4 +358,4 @@ def between(stored: pd.DataFrame) -> pd.DataFrame:
     trials = stored[stored["model"] == "HEQL"].groupby("function")
     table = trials[["test_mse_scaled", "midpoint_mse_scaled"]].max().map(error)
     table.columns = ["worst at the training t", "worst midway between them"]
-    return table.rename(index=lambda function: tex(symbol(function))).rename_axis(None)
+    return table.rename(index=inline).rename_axis(None)

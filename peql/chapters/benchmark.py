@@ -18,7 +18,7 @@ from ..baselines import PlainSINDy
 from ..datasets import Dataset
 from ..datasets.classbench import LAWS, make_classbench
 from ..equation.tex import inline
-from ..equation.writing import error
+from ..equation.writing import error, percent
 from ..estimators.tabular import SEQL
 from ..style import styled
 
@@ -58,10 +58,12 @@ def by_law(rows: pd.DataFrame) -> pd.DataFrame:
     table = {}
     for law in LAWS:
         of_law = rows[rows["law"] == law]
-        table[law_name(law)] = {f"{z:.1%}": _cell(of_law[of_law["noise"] == z]) for z in noises}
-    table["all laws"] = {f"{z:.1%}": _cell(rows[rows["noise"] == z]) for z in noises}
+        table[law_name(law)] = {
+            percent(z, "g"): _cell(of_law[of_law["noise"] == z]) for z in noises
+        }
+    table["all laws"] = {percent(z, "g"): _cell(rows[rows["noise"] == z]) for z in noises}
     table["Φ-SO, published, all laws"] = {
-        f"{z:.1%}": f"{PUBLISHED[z]:.0%}" if z in PUBLISHED else "" for z in noises
+        percent(z, "g"): percent(PUBLISHED[z]) if z in PUBLISHED else "" for z in noises
     }
     return pd.DataFrame.from_dict(table, orient="index")
 
@@ -78,7 +80,7 @@ def misses(rows: pd.DataFrame) -> pd.DataFrame:
     table = pd.DataFrame(
         {
             "law": missed["law"].map(law_name),
-            "noise": missed["noise"].map("{:.1%}".format),
+            "noise": missed["noise"].map(lambda z: percent(z, "g")),
             "seed": missed["seed"],
             "found instead": found,
         }
@@ -89,12 +91,14 @@ def misses(rows: pd.DataFrame) -> pd.DataFrame:
 def unseen(rows: pd.DataFrame) -> pd.DataFrame:
     """Each law of the lists written down beforehand, the last list first; was its form found?"""
     table = {}
-    last_first = rows.groupby(["list", "law", "true_law"])
-    for (listed, name, law), own in sorted(last_first, key=lambda each: each[0][0], reverse=True):
-        found = own.set_index("noise")["right_form"].map({True: "found", False: "missed"})
-        seen = {f"{z:.0%} noise": found[z] for z in found.index}
+    key: Any
+    for key, own in rows.groupby(["list", "law", "true_law"]):
+        listed, name, law = key
+        found = own["right_form"].map({True: "found", False: "missed"})
+        seen = {f"{percent(z)} noise": told for z, told in zip(own["noise"], found, strict=True)}
         table[name] = {"its form": inline(parsed(str(law))), **seen, "list": listed}
-    return pd.DataFrame.from_dict(table, orient="index")
+    shown = pd.DataFrame.from_dict(table, orient="index")
+    return shown.sort_values("list", ascending=False, kind="stable")
 
 
 def parsed(equation: str) -> sympy.Expr:

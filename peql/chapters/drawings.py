@@ -22,6 +22,7 @@ from .._suggest import unknown_name
 from ..analysis.truth import feature, true_equation
 from ..datasets import Dataset
 from ..datasets.spring import PIXELS
+from ..equation.tex import tex
 from ..nn.encoder import ImageEncoder, Latent
 from ..nn.weights import HIDDEN
 from ..primitives import DEFAULT, get
@@ -151,7 +152,7 @@ def _primitives(ax: Axes, x: float) -> None:
     for place, (name, copies) in enumerate(DEFAULT.items()):
         primitive = get(name)
         names = ["g"] if primitive.arity == 1 else [f"g_{k + 1}" for k in range(primitive.arity)]
-        formula = sympy.latex(primitive.sympy(*sympy.symbols(names)))
+        formula = tex(primitive.sympy(*sympy.symbols(names)))
         formula = formula.replace(r"\left(", "(").replace(r"\right)", ")")
         ax.text(
             x, 14.3 - 2.65 * place, f"${formula}$  ×{copies}", fontsize=8, ha="center", va="center"

@@ -16,7 +16,8 @@ from .. import datasets, results
 from ..analysis.comparison import has_true_terms
 from ..baselines import least_squares_limit
 from ..datasets.pde import PROBLEMS, solve
-from ..equation.writing import error, tex, text
+from ..equation.tex import inline
+from ..equation.writing import error, percent
 from ..style import legend, look, styled
 from .analytic import bounded, fit_one
 from .pdes import ROUNDING, U_T, sindy, title
@@ -37,10 +38,6 @@ def study() -> pd.DataFrame:
     return rows.assign(true_terms=rows["true_terms"].astype(bool))
 
 
-def _level(noise: float) -> str:
-    return f"{100 * noise:g}\N{NO-BREAK SPACE}%"
-
-
 def _method(method: str, derivatives: str) -> str:
     return method if derivatives == "series" else f"{method}, integrals"
 
@@ -59,11 +56,9 @@ def recovery(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
     levels = sorted(rows.loc[rows["equation"].isin(equations), "noise"].unique())
     for name in equations:
         for method, part in _methods(rows[rows["equation"] == name]):
-            count = part.groupby("noise")["true_terms"].agg(["sum", "size"])
-            table[title(name), method] = {
-                _level(v): f"{count['sum'][v]} of {count['size'][v]}" if v in count.index else ""
-                for v in levels
-            }
+            right = part.groupby("noise")["true_terms"]
+            told = right.agg(lambda runs: f"{runs.sum()} of {len(runs)}")
+            table[title(name), method] = {percent(v, "g"): told.get(v, "") for v in levels}
     return pd.DataFrame.from_dict(table, orient="index")
 
 
@@ -81,7 +76,7 @@ def errors(rows: pd.DataFrame, equations: Sequence[str]) -> pd.DataFrame:
                 ratio = (at["coefficient_mse"] / at["limit_coefficient_mse"]).mean()
                 usual = float(at["coefficient_mse"].median()) if len(at) else np.nan
                 told = "" if np.isnan(ratio) or usual < ROUNDING else f" ({ratio:.2f})"
-                row[_level(v)] = bounded(usual, ROUNDING) + told if len(at) else ""
+                row[percent(v, "g")] = bounded(usual, ROUNDING) + told if len(at) else ""
     return pd.DataFrame.from_dict(table, orient="index")
 
 
@@ -117,9 +112,9 @@ def missed(rows: pd.DataFrame) -> pd.DataFrame:
     key: Any
     for key, runs in part.groupby(["equation", "noise", "method", "derivatives"], sort=False):
         name, noise, method, derivatives = key
-        table[title(name), _level(noise), _method(method, derivatives)] = {
+        table[title(name), percent(noise, "g"), _method(method, derivatives)] = {
             "seeds": ", ".join(map(str, runs["seed"])),
-            "found, in the last": tex(text(sympy.parse_expr(runs["found"].iloc[-1]), ".1g")),
+            "found, in the last": inline(sympy.parse_expr(runs["found"].iloc[-1]), ".1g"),
         }
     return pd.DataFrame.from_dict(table, orient="index")
 
@@ -165,12 +160,12 @@ def live(equations: Sequence[str], levels: Sequence[float], seed: int = 0) -> pd
             offered = datasets.load(name, cross_terms=True, rows="all", **given)
             told = data.X_train.attrs
             per_step = len(data.X_train) / data.X_train[data.varying].nunique()
-            rows[title(name), _level(level)] = {
-                "noise, estimated": f"{100 * float(told['noise']) / solve(name).u.std():.2g} %",
+            rows[title(name), percent(level, "g")] = {
+                "noise, estimated": percent(float(told["noise"] / solve(name).u.std()), ".2g"),
                 "rows": len(data.X_train),
                 "at each x or t": f"{per_step:.0f}",
                 "of them independent": f"{told['independent'] * per_step:.0f}",
-                "SEQL": tex(text(found, ".1g")),
+                "SEQL": inline(found, ".1g"),
                 "SEQL right": "yes" if has_true_terms(found, data) else "no",
                 "SINDy right": "yes" if has_true_terms(sindy(offered).equation_, offered) else "no",
             }

@@ -22,7 +22,8 @@ from ..analysis.comparison import match_coefficients, scaled_mse
 from ..analysis.truth import curve, feature, rows_at, true_equation
 from ..baselines import by_term
 from ..datasets import Dataset
-from ..equation.writing import plain, symbol, text
+from ..equation import tex
+from ..equation.writing import plain, text
 from ..style import SHADE, TRUE, TRUE_LINE, Frame, Slider, legend, look, styled
 from .pdes import title
 
@@ -75,7 +76,7 @@ def predictions(cases: Sequence[Case], t: Sequence[float]) -> Figure:
     for row, (data, models) in zip(axes, cases, strict=True):
         for ax, value in zip(row, t, strict=True):
             draw_curves(ax, data, models, value)
-            ax.set_title(f"${symbol(data.name)}$,  ${data.varying} = {value:g}$")
+            ax.set_title(f"${tex.name(data.name)}$,  ${data.varying} = {value:g}$")
         row[0].set_ylabel(f"${data.y_train.name}$")
     legend(figure, shaded=True)
     return figure
@@ -97,7 +98,7 @@ def coefficients(cases: Sequence[Case]) -> Figure:
                 ax.plot(found[name], **look(label))
                 nearest = true.index.get_indexer(found.index, method="nearest")
                 below.plot(found[name] - true.to_numpy()[nearest], **look(label))
-        ax.set_title(f"${symbol(data.name)}$:  ${name}({data.varying})$")
+        ax.set_title(f"${tex.name(data.name)}$:  ${name}({data.varying})$")
         below.set_xlabel(f"${data.varying}$")
     axes[1, 0].set_ylabel("found − true")
     legend(figure)
@@ -123,7 +124,7 @@ def slopes(cases: Sequence[Case]) -> Figure:
         for name, model in models.items():
             slope = sympy.lambdify(varying, sympy.diff(model.equation_, x).subs(x, 0), "numpy")(t)
             ax.plot(t, np.broadcast_to(slope, t.shape), **look(name))
-        ax.set_title(f"${symbol(data.name)}$")
+        ax.set_title(f"${tex.name(data.name)}$")
         ax.set_xlabel(f"${data.varying}$")
     axes[0, 0].set_ylabel(r"$\partial y/\partial x$ at $x = 0$")
     legend(figure)
@@ -144,7 +145,7 @@ def error_over_x(cases: Sequence[Case], bins: int = 40) -> Figure:
             inside = [groups == k for k in range(bins)]
             mse = [scaled_mse(data, data.X_test[rows], error[rows]) for rows in inside]
             ax.plot((edges[1:] + edges[:-1]) / 2, np.sqrt(mse), **{**look(name), "linestyle": "-"})
-        ax.set_title(f"${symbol(data.name)}$")
+        ax.set_title(f"${tex.name(data.name)}$")
         ax.set_xlabel(f"${feature(data)}$")
         ax.set_ylim(bottom=0)
     axes[0, 0].set_ylabel("rms error / range of y")
@@ -189,15 +190,18 @@ def term_coefficients(cases: Sequence[Case]) -> Figure:
         for data, models in cases
         for term in by_term(data.equation, data.coefficients)
     ]
-    figure, axes = plt.subplots(1, len(panels), figsize=(2.3 * len(panels), 2.7), squeeze=False)
-    for ax, (data, models, term) in zip(axes[0], panels, strict=True):
+    rows = -(-len(panels) // 3)
+    figure, axes = plt.subplots(rows, 3, figsize=(7.6, 2.2 * rows + 0.5), squeeze=False)
+    for ax in axes.flat[len(panels) :]:
+        ax.remove()
+    for ax, (data, models, term) in zip(axes.flat, panels, strict=False):
         true = by_term(data.equation, data.coefficients)[term]
         ax.plot(data.coefficients.index, true, **TRUE)
         for name, model in models.items():
             found = by_term(model.equation_, model.coefficients_).get(term)
             if found is not None:
                 ax.plot(model.coefficients_.index, found, **look(name))
-        ax.set_title(f"factor of ${sympy.latex(term)}$")
+        ax.set_title(f"factor of ${tex.tex(term)}$")
         ax.set_xlabel(f"${data.varying}$")
         if np.ptp(true) == 0:  # a constant: do not blow its rounding errors up
             ax.set_ylim(0.5 * true[0], 1.5 * true[0])

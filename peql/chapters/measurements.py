@@ -114,7 +114,7 @@ def figure(rows: pd.DataFrame, name: str) -> Figure:
     fullest = min((4, 3, 5), key=lambda n: -len(groups) % n)  # the fewest empty places
     n_columns = min(len(groups), fullest)
     n_lines = -(-len(groups) // n_columns)
-    size = (9, 1.9 * n_lines + 0.6)
+    size = (max(6.4, 2.25 * n_columns), 1.9 * n_lines + 0.6)
     drawn, axes = plt.subplots(
         n_lines, n_columns, figsize=size, sharex=True, sharey=True, squeeze=False
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..analysis import verdict
 from ..analysis.comparison import has_true_terms
 from ..datasets import Dataset
 from ..equation.tex import inline
-from ..equation.writing import scientific, symbol, tex, text
+from ..equation.writing import percent, scientific
 from ..style import FOUND, legend, styled
 from .analytic import fit_one
 from .benchmark import parsed, rate
@@ -49,9 +50,11 @@ def size_noise(results: pd.DataFrame) -> float:
 def by_noise(results: pd.DataFrame) -> pd.DataFrame:
     """Trials with exactly the true terms, at the paper's size, by noise and function."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
-    for (noise, model), trials in along(results, "noise").groupby(["noise", "model"], sort=True):
-        row = rows[f"{noise:.0%}", str(model)] = {
-            tex(symbol(str(f))): rate(part, "true_terms") for f, part in trials.groupby("function")
+    key: Any
+    for key, trials in along(results, "noise").groupby(["noise", "model"], sort=True):
+        noise, model = key
+        row = rows[percent(noise), model] = {
+            inline(str(f)): rate(part, "true_terms") for f, part in trials.groupby("function")
         }
         row["all"] = rate(trials, "true_terms")
     return pd.DataFrame.from_dict(rows, orient="index").fillna("–")
@@ -84,7 +87,7 @@ def outcomes(results: pd.DataFrame) -> pd.DataFrame:
     for key, trials in results.groupby(["noise", "n_t", "n_train", "model"], sort=True):
         noise, n_t, n_train, model = key
         counts = outcome(trials).value_counts().reindex(OUTCOMES, fill_value=0)
-        rows[f"{noise:.0%}", f"{n_t}\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}{n_train}", model] = {
+        rows[percent(noise), f"{n_t}\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}{n_train}", model] = {
             **{word: str(n) for word, n in counts.items()},
             "test MSE, median": scientific(float(trials["test_mse_scaled"].median()), 1),
         }
@@ -97,15 +100,15 @@ def misses(results: pd.DataFrame) -> pd.DataFrame:
     Numbers are left out: forms that differ in them alone are one.
     """
     missed = results[~results["true_terms"].astype(bool)]
-    forms = [tex(text(_form(sympy.parse_expr(str(found))))) for found in missed["equation"]]
+    forms = [inline(_form(sympy.parse_expr(str(found)))) for found in missed["equation"]]
     counted = (
         missed.assign(found=forms)
         .groupby(["function", "found"])
         .agg(trials=("seed", "size"), least=("noise", "min"))
     )
     table = counted.sort_values(["function", "trials"], ascending=[True, False]).reset_index()
-    table["function"] = table["function"].map(lambda f: tex(symbol(f)))
-    table["least"] = table["least"].map("{:.0%}".format)
+    table["function"] = table["function"].map(inline)
+    table["least"] = table["least"].map(percent)
     names = {"found": "found instead", "least": "least noise"}
     return table.rename(columns=names).set_index("function")
 
@@ -115,7 +118,7 @@ def error_ratios(results: pd.DataFrame) -> pd.DataFrame:
     exact = results["noise"] == 0  # both are rounding errors there
     groups = results[~exact].groupby(["n_t", "n_train", "model", "noise"])
     ratio = groups["error_in_standard_errors"].median().map("{:.2f}".format).unstack("noise")
-    ratio.columns = [f"noise {noise:.0%}" for noise in ratio.columns]
+    ratio.columns = [f"noise {percent(noise)}" for noise in ratio.columns.tolist()]
     shown = ratio.fillna("").replace("nan", "–").reset_index()
     shown.insert(
         0, "t × rows", [f"{a} × {b}" for a, b in zip(shown.n_t, shown.n_train, strict=True)]
@@ -140,7 +143,7 @@ def limits(results: pd.DataFrame) -> dict[str, tuple[str, str]]:
         share = share.sort_index(ascending=column == "noise")  # from easy to hard
         kept = share.index[(share >= KEPT).cummin() & (len(share) > 1)]
         lost = share.index[share < LOST]
-        tell = "{:.0%}".format if column == "noise" else "{:g}".format
+        tell: Callable[[Any], str] = percent if column == "noise" else "{:g}".format
         words[column] = tell(kept[-1]) if len(kept) else "", tell(lost[0]) if len(lost) else ""
     return words
 
@@ -148,7 +151,7 @@ def limits(results: pd.DataFrame) -> dict[str, tuple[str, str]]:
 def summary(results: pd.DataFrame) -> str:
     """The result of the sweep in two or three sentences."""
     held, sizes = limits(results), {k: AXES[k] for k in ("n_train", "n_t")}
-    at = f"at {size_noise(results):.0%} noise with "
+    at = f"at {percent(size_noise(results))} noise with "
     few = [f"as few as {held[k][0]} {sizes[k]}" for k in sizes if held[k][0]]
     good = [f"with noise of up to {held['noise'][0]} of y's spread"] * bool(held["noise"][0])
     good += [at + " or ".join(few)] * bool(few)
@@ -172,7 +175,7 @@ def verdict_rates(tables: pd.DataFrame) -> pd.DataFrame:
     """How many of the tables whose law is known were found, trusted and refused, by condition."""
     conditions = tables["condition"].where(
         tables["condition"] != "noise",
-        [f"{rows} rows a group, noise {noise:.0%}" for rows, noise in _sizes(tables)],
+        [f"{rows} rows a group, noise {percent(noise)}" for rows, noise in _sizes(tables)],
     )
     groups = [*tables.groupby(conditions, sort=False), ("all", tables)]
     return pd.DataFrame.from_dict(
@@ -205,11 +208,13 @@ def verdict_summary(tables: pd.DataFrame) -> str:
     fewer = tables["right_form"] & tables["trustworthy"] & ~tables["all_vary"]
     told = (
         f"Of {len(tables)} tables, {wrong} had a wrong law called trustworthy "
-        f"({wrong / len(tables):.1%} of the tables, {wrong / max(trusted, 1):.1%} of the {trusted} "
-        f"verdicts 'trustworthy'), and {count['right but refused']} had a right law refused "
-        f"({count['right but refused'] / max(right, 1):.0%} of the {right} that were found). "
+        f"({percent(wrong / len(tables), '.1f')} of the tables, "
+        f"{percent(wrong / max(trusted, 1), '.1f')} of the {trusted} verdicts 'trustworthy'), "
+        f"and {count['right but refused']} had a right law refused "
+        f"({percent(count['right but refused'] / max(right, 1))} of the {right} that were found). "
         f"In {fewer.sum()} of the right and trusted laws a varying number is taken for constant. "
-        f"With so many tables, wrong trust is rarer than {most:.1%} of them at 95 % confidence."
+        f"With so many tables, wrong trust is rarer than {percent(most, '.1f')} of them at "
+        f"{percent(0.95)} confidence."
     )
     if "right_named" in tables:
         refused = tables[~tables["trustworthy"].astype(bool)]
@@ -344,9 +349,9 @@ def figure(results: pd.DataFrame) -> Figure:
             place = [ticks.index(v) + 0.06 * side for v in share.index]
             look: dict[str, Any] = {**FOUND[model], "marker": MARKERS[model]}
             ax.errorbar(place, right / n, ends, capsize=2, elinewidth=0.8, label=model, **look)
-        tell = "{:.0%}".format if column == "noise" else "{:g}".format
+        tell: Callable[[Any], str] = percent if column == "noise" else "{:g}".format
         ax.set_xticks(range(len(ticks)), [tell(v) for v in ticks])
-        held = "" if column == "noise" else f", {size_noise(results):.0%} noise"
+        held = "" if column == "noise" else f", {percent(size_noise(results))} noise"
         ax.set(xlabel=label + held, ylim=(-0.05, 1.08), xlim=(-0.4, max(len(ticks), 1) - 0.6))
         if column != "noise" and len(ticks):
             ax.invert_xaxis()  # harder to the right in every panel

@@ -20,7 +20,8 @@ from matplotlib.figure import Figure
 
 from .. import datasets, results
 from ..datasets import analytic, pde
-from ..equation.writing import ROUNDING, scientific, symbol, tex, text
+from ..equation.tex import inline
+from ..equation.writing import ROUNDING, scientific, text
 from ..style import styled
 from . import paper, pdes
 from .analytic import best_printed, bounded, in_terms
@@ -60,7 +61,7 @@ class Cell(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """How ours compares: ``AHEAD``, ``TIE``, ``BEHIND``, or ``APART``."""
+        """``AHEAD``, ``TIE``, ``BEHIND`` or ``APART``, as ours compares."""
         return self.judge(self.ours)
 
     @property
@@ -295,7 +296,7 @@ def shown(cells: Iterable[Cell], name: str) -> pd.DataFrame:
     chosen = [cell for cell in cells if cell.table == name]
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for cell in sorted(chosen, key=lambda cell: MODELS.index(cell.model)):
-        what = cell.what.replace("u_t", tex("u_t"))
+        what = cell.what.replace("u_t", pdes.U_T)
         row = rows[cell.model, _name(cell.where), what] = {"paper": _paper(cell.paper)}
         row |= cell.compared()
         if any(other.apart for other in chosen):
@@ -314,9 +315,9 @@ def equations(cells: Iterable[Cell], name: str, model: str) -> pd.DataFrame:
     for cell in cells:
         if (cell.table, cell.model) != (name, model):
             continue
-        rows[_name(cell.where), tex(cell.what)] = {
-            "true": _tex(cell.true),
-            "paper": _tex(cell.printed, cell.true),
+        rows[_name(cell.where), rf"\({cell.what}\)"] = {
+            "true": in_terms(cell.true),
+            "paper": in_terms(cell.printed, cell.true),
             "error, paper": scientific(cell.paper, 1),
             **cell.compared(EXACT),
         }
@@ -447,13 +448,8 @@ def not_measured(name: str) -> str:
 
 def _name(where: str) -> str:
     if where in analytic.BENCHMARKS:
-        return tex(symbol(where))
+        return inline(where)
     return pdes.title(where).replace("_", " ")
-
-
-def _tex(equation: str, true: str = "") -> str:
-    named = (one.replace("psi", "psi_") for one in (equation, true))
-    return in_terms(*named).replace("psi_", r"\psi_")
 
 
 def _number(value: float, floor: float = ROUNDING) -> str:

@@ -26,6 +26,7 @@ from ..datasets.spring import (
     draw_images,
     stiffness,
 )
+from ..equation.tex import tex
 from ..equation.writing import plain, scientific, text
 from ..style import SHADE, TRUE, Slider, legend, look, styled
 from .figures import Moment, two_curves, with_residuals
@@ -124,7 +125,7 @@ def coefficients(case: Case) -> Figure:
         for name, table in found.items():
             ax.plot(table[term], **look(name))
             below.plot(100 * (table[term] / true - 1), **look(name))
-        ax.set_title(rf"$k(t)$ from the term in ${sympy.latex(sympy.sympify(term))}$")
+        ax.set_title(rf"$k(t)$ from the term in ${tex(sympy.sympify(term))}$")
         below.set_xlabel("$t$")
     axes[0, 0].set_ylim(bottom=0)
     axes[1, 0].set_ylabel("error, %")

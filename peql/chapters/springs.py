@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,8 @@ from ..analysis.comparison import has_true_terms, scaled_mse
 from ..analysis.truth import on_grid, true_equation
 from ..baselines import EncodedReLU, by_term
 from ..datasets.spring import LONGEST, SpringDataset
-from ..equation.writing import scientific, tex, text
+from ..equation.tex import inline
+from ..equation.writing import percent, scientific
 from ..estimators import encoded
 from ..estimators.encoded import EncodedRegressor, LinearMap
 from . import paper
@@ -157,24 +157,21 @@ def equations(cases: Cases) -> pd.DataFrame:
     """The true equation of each target and those found in the latent variables."""
     rows = {}
     for target, (data, fitted) in cases.items():
-        rows[target, "true"] = {"equation": _subscripts(tex(text(data.equation))), "terms": ""}
+        rows[target, "true"] = {"equation": inline(data.equation), "terms": ""}
         for name, model in symbolic(fitted).items():
             right = right_terms(model, data)
             rows[target, name] = {
-                "equation": _subscripts(tex(text(model.equation_))),
+                "equation": inline(model.equation_),
                 "terms": "the true ones" if right else "wrong",
             }
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def _subscripts(formula: str) -> str:
-    r"""TeX with \\psi_1 for the name psi1 and z_1 for z1."""
-    return re.sub(r"(psi|z)([12])", r"\1_\2", formula).replace("psi", r"\psi")
-
-
 def verdicts(cases: Cases) -> pd.DataFrame:
     """The goals, and whether each symbolic model reached them."""
-    k_goal = ", ".join(f"{100 * share:g} % ({target})" for target, share in LARGEST_K_ERROR.items())
+    k_goal = ", ".join(
+        f"{percent(share, 'g')} ({target})" for target, share in LARGEST_K_ERROR.items()
+    )
     mse_goal = ", ".join(f"{scientific(v, 1)} ({target})" for target, v in LARGEST_MSE.items())
     rows = {}
     for target, (data, fitted) in cases.items():
@@ -213,7 +210,7 @@ def errors(cases: Cases) -> pd.DataFrame:
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.2f} %"
+    return "" if share is None else percent(share, ".2f")
 
 
 def equations_at(cases: Cases, target: str, model: str) -> pd.DataFrame:
@@ -229,13 +226,13 @@ def equations_at(cases: Cases, target: str, model: str) -> pd.DataFrame:
         point = on_grid(data, value)
         found = fitted[model].equation(t=point)
         row = {
-            "true": text(true_equation(data, point), ".2f"),
-            f"{model} here, latent": text(found, ".2f"),
-            f"{model} here, carried over": text(line_.carry(found, POSITIONS), ".2f"),
+            "true": true_equation(data, point),
+            f"{model} here, latent": found,
+            f"{model} here, carried over": line_.carry(found, POSITIONS),
             f"{printed['model']} in the paper, latent": printed["latent"][k],
             f"{printed['model']} in the paper, carried over": printed["transformed"][k],
         }
-        rows[tex(f"t = {value:.3f}")] = {k: _subscripts(in_terms(v)) for k, v in row.items()}
+        rows[rf"\(t = {value:.3f}\)"] = {k: in_terms(v, spec=".2f") for k, v in row.items()}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -253,7 +250,9 @@ def statistics(results: pd.DataFrame) -> pd.DataFrame:
             "worst MSE, extrapolated": scientific(trials["mse_outside"].max(), 1),
             "CPU seconds, median": f"{trials['cpu_seconds'].median():.0f}",
         }
-    return pd.DataFrame.from_dict(rows, orient="index").sort_index(ascending=False)
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    order = [(target, model) for target in TARGETS for model in MODELS]
+    return table.loc[[key for key in order if key in table.index]]
 
 
 def lost_inside(results: pd.DataFrame) -> pd.DataFrame:

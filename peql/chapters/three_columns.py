@@ -12,7 +12,7 @@ import sympy
 from matplotlib.figure import Figure
 
 from ..analysis.truth import curve, on_grid, rows_at, true_equation
-from ..equation.writing import symbol
+from ..equation import tex
 from ..style import FOUND, legend, styled
 from . import paper
 from .analytic import Cases, best_printed
@@ -51,7 +51,7 @@ def residuals(
                 error = np.abs(y - true).clip(LEAST)
                 ax.plot(x, error, label=name, linewidth=1.4, **SOURCES[name])
             ax.set(yscale="log", ylim=(LEAST / 2, 10))
-            ax.set_title(f"${symbol(function)}$,  $t = {on_grid(data, value):.3f}$")
+            ax.set_title(f"${tex.name(function)}$,  $t = {on_grid(data, value):.3f}$")
         row[0].set_ylabel("distance from the truth")
     for ax in axes[-1]:
         ax.set_xlabel("$x$")
@@ -82,7 +82,7 @@ def all_trials(protocol: pd.DataFrame, refined: pd.DataFrame) -> Figure:
                 label = f"paper, {kind}"
                 ax.hlines(level, *ends, color="black", linestyle=style, label=label)
         ax.set_yscale("log")
-        ax.set_xticks(range(len(functions)), [f"${symbol(f)}$" for f in functions])
+        ax.set_xticks(range(len(functions)), [f"${tex.name(f)}$" for f in functions])
         ax.grid(axis="x", visible=False)
         ax.set_title(model, color=FOUND[model]["color"])
     axes[0].set_ylabel("test MSE, scaled units")

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 
 import sympy
 from sympy.core.function import AppliedUndef
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.mathml import mathml as _sympy_mathml
 from sympy.printing.precedence import PRECEDENCE
+
+from .writing import without_zeros
 
 GREEK = re.compile(
     "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|"
@@ -58,16 +61,21 @@ def _character(c: str) -> str:
 
 
 class Printer(LatexPrinter):
-    """SymPy's TeX, with names as ``name`` writes them and numbers in the format ``spec``."""
+    """SymPy's TeX, with names as ``name`` writes them and numbers in the format ``spec``.
 
-    def __init__(self, spec: str):
+    Numbers whose sizes are keys of ``numbers`` are written as it says.
+    """
+
+    def __init__(self, spec: str, numbers: Mapping[sympy.Float, str] | None = None):
         super().__init__({"mul_symbol": r" \, "})
-        self.spec = spec
+        self.spec, self.numbers = spec, numbers or {}
 
     def _print_Symbol(self, expr: sympy.Symbol, style: str = "plain") -> str:
         return name(expr.name)
 
     def _print_Float(self, expr: sympy.Float) -> str:
+        if abs(expr) in self.numbers:
+            return "- " * bool(expr < 0) + self.numbers[abs(expr)]
         number = format(float(expr), self.spec)
         mantissa, _, exponent = number.partition("e")
         if exponent and 0 <= int(exponent) <= MOST_ZEROS:
@@ -82,16 +90,18 @@ class Printer(LatexPrinter):
         return f"{name(expr.func.__name__)}{power}({arguments})"
 
     def _print_Mul(self, expr: sympy.Mul) -> str:
-        """Coefficient functions first, as an equation is read."""
+        """A number, then coefficient functions, then the rest, as an equation is read."""
         functions = [part for part in expr.args if isinstance(part, AppliedUndef)]
         rest = expr.func(*(part for part in expr.args if part not in functions))
-        if not functions or rest == 1 or rest.could_extract_minus_sign():
-            return super()._print_Mul(expr)
         numerator, denominator = rest.as_numer_denom()
-        if denominator != 1:
+        if not functions or denominator != 1:
             return super()._print_Mul(expr)
-        written = self.parenthesize(numerator, PRECEDENCE["Mul"])
-        return r" \, ".join([*map(self._print, functions), written])
+        number, powers = numerator.as_coeff_Mul()
+        parts = [self._print(abs(number))] if abs(number) != 1 else []
+        parts += map(self._print, functions)
+        if powers != 1:
+            parts.append(self.parenthesize(powers, PRECEDENCE["Mul"], strict=True))
+        return "- " * bool(number < 0) + r" \, ".join(parts)
 
 
 def tex(expression: sympy.Expr, spec: str = "#.3g", left: str | None = None) -> str:
@@ -110,21 +120,30 @@ def tex(expression: sympy.Expr, spec: str = "#.3g", left: str | None = None) -> 
     return written if left is None else f"{name(left)} = {written}"
 
 
-def inline(expression: sympy.Expr, spec: str = ".3f") -> str:
-    r"""The expression in TeX for a cell of a table; a long sum is cut where a line may break.
+def inline(expression: sympy.Expr | str, spec: str = ".3f") -> str:
+    r"""An expression, or a name, in TeX for a cell of a table; a long sum is cut between terms.
 
     Numbers that are zero in the format ``spec`` are left out, as in ``writing.text``.
 
     >>> x = sympy.Symbol("x")
-    >>> print(inline(-2.61904 * x**2 - 3.0 * x + 1e-9))
-    \(- 2.619 \, x^{2} - 3.000 \, x\)
+    >>> print(inline(-2.61904 * x**2 - 3.0 * x + 1e-9), inline("u_xx"))
+    \(- 2.619 \, x^{2} - 3.000 \, x\) \(u_{xx}\)
     """
-    zeros = [n for n in expression.atoms(sympy.Float) if float(format(float(n), spec)) == 0]
-    shown = expression.xreplace(dict.fromkeys(zeros, sympy.Integer(0)))
+    if isinstance(expression, str):
+        return rf"\({name(expression)}\)"
+    shown = without_zeros(expression, spec)
     written = Printer(spec).doprint(shown)
-    if len(written) <= LONG or not shown.is_Add:
-        return rf"\({written}\)"
-    terms = [Printer(spec).doprint(term) for term in shown.as_ordered_terms()]
+    return rf"\({written}\)" if len(written) <= LONG else cut(shown, Printer(spec))
+
+
+def cut(expression: sympy.Expr, printer: Printer) -> str:
+    r"""A sum in TeX, each term a formula of its own, so that a line can break between them.
+
+    >>> x = sympy.Symbol("x")
+    >>> print(cut(0.5 * x**2 - 2 * x, Printer(".2f")))
+    \(0.50 \, x^{2}\) \(- 2 \, x\)
+    """
+    terms = [printer.doprint(term) for term in expression.as_ordered_terms()]
     signed = [terms[0], *(t if t.startswith("-") else f"+ {t}" for t in terms[1:])]
     return " ".join(rf"\({term}\)" for term in signed)
 

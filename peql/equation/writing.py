@@ -1,4 +1,4 @@
-"""How equations and numbers are written in tables and figures."""
+"""How equations and numbers are written in plain text; ``tex`` has them in TeX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from sympy.printing.precedence import PRECEDENCE, precedence
 from sympy.printing.str import StrPrinter
 
 ROUNDING = 1e-20  # a squared error below this is rounding error, and differs between machines
-LONG = 120  # characters of TeX that fit on one line
 _CALCULATION = re.compile(r"[-+*/^()=,]")  # in a name
 _NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(e[-+]?\d+)?")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -83,37 +82,23 @@ def text(equation: sympy.Expr, spec: str = ".3f") -> str:
     >>> text(sympy.sin(x * a)), text(x - a * x), text(-a / x), text(-2.5 * a * x)
     ('sin(a(t)*x)', '-a(t)*x + x', '-a(t)/x', '-2.500*a(t)*x')
     """
+    return _Printer(spec).doprint(without_zeros(equation, spec))
+
+
+def without_zeros(equation: sympy.Expr, spec: str) -> sympy.Expr:
+    """The equation without the numbers that are zero in the format ``spec``."""
     zeros = [n for n in equation.atoms(sympy.Float) if float(format(float(n), spec)) == 0]
-    return _Printer(spec).doprint(equation.xreplace(dict.fromkeys(zeros, sympy.Integer(0))))
-
-
-def tex(equation: str) -> str:
-    r"""An equation written as text, in TeX for a table.
-
-    >>> tex("-2.621*x**2 - 2.995*x + sin(a(t)*u_xx)")
-    '\\(-2.621\\,x^{2} - 2.995\\,x + \\sin(a(t)\\,u_{xx})\\)'
-    >>> tex("3e+02*x - 75.*y"), tex("3e+06*x")
-    ('\\(300\\,x - 75\\,y\\)', '\\(3\\cdot 10^{6}\\,x\\)')
-    """
-    equation = re.sub(r"\d[\d.]*e\+0[0-4]\b", lambda m: f"{float(m[0]):.0f}", equation)
-    equation = re.sub(r"(?<=\d)\.(?!\d)", "", equation)
-    equation = re.sub(r"\*\*(\w+)", r"^{\1}", equation).replace("*", r"\,")
-    equation = re.sub(r"_(\w+)", r"_{\1}", equation)
-    equation = re.sub(r"(?<=\d)e([+-]\d+)", lambda m: rf"\cdot 10^{{{int(m[1])}}}", equation)
-    named = re.sub(r"\b(sin|cos|exp|log)\b", r"\\\1", equation)
-    # A long sum becomes several formulas, between which a line can break.
-    terms = re.split(r" (?=[+-] (?![^()]*\)))", named) if len(named) > LONG else [named]
-    return " ".join(rf"\({term}\)" for term in terms)
+    return equation.xreplace(dict.fromkeys(zeros, sympy.Integer(0)))
 
 
 def plain(equation: str) -> str:
     """An equation written as text, in Unicode for a figure that knows no TeX.
 
-    >>> plain("-2.619*x**2 - 3.000*x")
-    '−2.619 x² − 3.000 x'
+    >>> plain("-2.619*x**2 - 3.000*x"), plain("v**1.09")
+    ('−2.619 x² − 3.000 x', 'v^1.09')
     """
-    powers = re.sub(r"\*\*(\d+)", lambda m: m.group(1).translate(_SUPERSCRIPT), equation)
-    return powers.replace("*", " ").replace("-", "−")
+    powers = re.sub(r"\*\*(\d+)\b(?!\.)", lambda m: m[1].translate(_SUPERSCRIPT), equation)
+    return powers.replace("**", "^").replace("*", " ").replace("-", "−")
 
 
 def scientific(value: float, digits: int = 2) -> str:
@@ -128,6 +113,15 @@ def scientific(value: float, digits: int = 2) -> str:
     return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
+def percent(share: float, spec: str = ".0f") -> str:
+    """A share in percent, in the format ``spec``, with a space that does not break.
+
+    >>> percent(0.125), percent(0.001, "g")
+    ('12\\xa0%', '0.1\\xa0%')
+    """
+    return f"{100 * share:{spec}}\N{NO-BREAK SPACE}%"
+
+
 def error(value: float, digits: int = 2, floor: float = ROUNDING) -> str:
     """A squared error; one below ``floor``, where rounding decides it, only by that bound.
 
@@ -137,13 +131,3 @@ def error(value: float, digits: int = 2, floor: float = ROUNDING) -> str:
     if value < floor:
         return f"at rounding (<{scientific(floor, 1).removeprefix('1×')})"
     return scientific(value, digits)
-
-
-def symbol(name: str) -> str:
-    r"""The name of a dataset in TeX, without the marks that begin and end a formula.
-
-    >>> symbol("f1"), symbol("burgers")
-    ('f_1', '\\mathrm{burgers}')
-    """
-    letter = re.fullmatch(r"([a-z])(\d+)", name)
-    return "_".join(letter.groups()) if letter else rf"\mathrm{{{name}}}".replace("_", r"\ ")
