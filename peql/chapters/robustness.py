@@ -118,7 +118,7 @@ def error_ratios(results: pd.DataFrame) -> pd.DataFrame:
     exact = results["noise"] == 0  # both are rounding errors there
     groups = results[~exact].groupby(["n_t", "n_train", "model", "noise"])
     ratio = groups["error_in_standard_errors"].median().map("{:.2f}".format).unstack("noise")
-    ratio.columns = [f"noise {percent(noise)}" for noise in ratio.columns.tolist()]
+    ratio.columns = [f"noise {percent(float(noise))}" for noise in ratio.columns.tolist()]
     shown = ratio.fillna("").replace("nan", "–").reset_index()
     shown.insert(
         0, "t × rows", [f"{a} × {b}" for a, b in zip(shown.n_t, shown.n_train, strict=True)]
