@@ -328,9 +328,8 @@ def test_rates_count_every_table_once():
     rates = robustness.verdict_rates(tables)
     assert rates.loc["all"].tolist() == [4, 1, 1, 1, 1]
     assert (rates.drop(columns="tables").sum(axis=1) == rates["tables"]).all()
-    assert "1 had a wrong law called trustworthy (25.0% of the tables, 50.0% of the 2" in (
-        robustness.verdict_summary(tables)
-    )
+    told = robustness.verdict_summary(tables).replace("\N{NO-BREAK SPACE}", " ")
+    assert "1 had a wrong law called trustworthy (25.0 % of the tables, 50.0 % of the 2" in told
     assert "In 1 of the right and trusted laws" in robustness.verdict_summary(tables)
     assert robustness.wrongly_trusted(tables)["condition"].tolist() == ["constant column"]
     assert robustness.refusals(tables).loc["size / error"].tolist() == [1, 1, 0, 0]
