@@ -6,8 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
-# By file, in order: the tests in a browser, few and slow, must not be what is left at the end.
-PYTEST := $(BIN)/python -m pytest --quiet -rs -n $(JOBS) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --quiet -rs -n $(JOBS) --dist loadfile
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
 .DELETE_ON_ERROR:
